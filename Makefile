@@ -1,0 +1,47 @@
+# The table of contents of the work; each target is a script in scripts/.
+#
+# scripts/env.sh says where Envoy, the filter and the programs are (ENVOY_BIN,
+# BERTH_FILTER_WASM, BERTH_BIN_DIR); set one in the environment to use another.
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build run test test-full lint fmt check clean
+# The targets share target/ and .tools/, and cargo uses all cores by itself.
+.NOTPARALLEL:
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## Install what building, running, testing and linting need
+	@scripts/setup.sh all
+
+build: ## Build the programs and the filter
+	@scripts/setup.sh build
+	@scripts/build.sh
+
+# exec: the demo itself gets Ctrl-C, and make waits until it has stopped its fleet.
+run: ## Raise a small fleet here and keep it until Ctrl-C
+	@scripts/setup.sh run
+	@scripts/build.sh
+	@exec scripts/run.sh
+
+test: ## Run all tests, with real Envoys and a real Redis
+	@scripts/setup.sh test
+	@scripts/test.sh
+
+test-full: ## Run all tests and the long ones
+	@scripts/setup.sh test
+	@scripts/test.sh full
+
+lint: ## Check format, lints and Lua
+	@scripts/setup.sh lint
+	@scripts/lint.sh
+
+fmt: ## Format the Rust code
+	@scripts/setup.sh build
+	@cargo fmt --all
+
+check: ## Run exactly what continuous integration runs
+	@.ci/run
+
+clean: ## Remove build products (.tools/ stays; it is slow to bring back)
+	@cargo clean

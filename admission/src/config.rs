@@ -1,0 +1,200 @@
+//! The filter's configuration: JSON in envoy.yaml, parsed once per VM.
+
+use crate::id::{PoolName, ProxyId};
+use crate::message::BATCH_MAX;
+use serde::Deserialize;
+
+/// Which requests need a lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Admit {
+    /// WebSocket upgrades.
+    Upgrades,
+    /// Every request whose path starts with one of `paths`.
+    Paths,
+    Everything,
+}
+
+/// How Envoy is told the worker's address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RouteBy {
+    /// An ORIGINAL_DST cluster: workers need not be known to Envoy.
+    OriginalDst,
+    /// Envoy's stateful_session filter, strict, in an ordinary cluster that knows its workers.
+    StatefulSession,
+}
+
+/// What happens to requests that need a lease while none can be had for technical reasons.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnOutage {
+    Deny,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FilterConfig {
+    pub pool: PoolName,
+    /// The Envoy cluster that leads to the sidecar.
+    #[serde(default = "default_sidecar")]
+    pub sidecar: String,
+    #[serde(default = "default_admit")]
+    pub admit: Admit,
+    #[serde(default)]
+    pub paths: Vec<String>,
+    #[serde(default = "default_route_by")]
+    pub route_by: RouteBy,
+    /// The header that Envoy's stateful_session filter is configured with.
+    #[serde(default = "default_address_header")]
+    pub address_header: String,
+    #[serde(default = "default_on_outage")]
+    pub on_outage: OnOutage,
+    /// How operators know this Envoy; its node id when absent.
+    #[serde(default)]
+    pub proxy_id: Option<ProxyId>,
+    /// How long the sidecar may take to answer.
+    #[serde(default = "default_ask_timeout_ms")]
+    pub ask_timeout_ms: u64,
+    /// A stream still waiting after this is answered without the sidecar.
+    #[serde(default = "default_watchdog_ms")]
+    pub watchdog_ms: u64,
+    /// How long a release may wait for others to share its call.
+    #[serde(default = "default_release_delay_ms")]
+    pub release_delay_ms: u64,
+    /// When a call with releases failed, how long until it is repeated.
+    #[serde(default = "default_release_retry_ms")]
+    pub release_retry_ms: u64,
+    /// Releases kept while the sidecar cannot be reached; above that the oldest are dropped.
+    #[serde(default = "default_release_backlog_max")]
+    pub release_backlog_max: usize,
+}
+
+fn default_sidecar() -> String {
+    "berth_sidecar".into()
+}
+fn default_admit() -> Admit {
+    Admit::Upgrades
+}
+fn default_route_by() -> RouteBy {
+    RouteBy::OriginalDst
+}
+fn default_address_header() -> String {
+    "x-berth-address".into()
+}
+fn default_on_outage() -> OnOutage {
+    OnOutage::Deny
+}
+fn default_ask_timeout_ms() -> u64 {
+    300
+}
+fn default_watchdog_ms() -> u64 {
+    1000
+}
+fn default_release_delay_ms() -> u64 {
+    10
+}
+fn default_release_retry_ms() -> u64 {
+    350
+}
+fn default_release_backlog_max() -> usize {
+    10_000
+}
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    #[error("the plugin configuration is not what Berth's filter reads: {0}")]
+    Json(String),
+    #[error("the plugin configuration's {setting} must be {rule}")]
+    Value {
+        setting: &'static str,
+        rule: &'static str,
+    },
+}
+
+impl FilterConfig {
+    pub fn parse(json: &[u8]) -> Result<Self, ConfigError> {
+        let config: Self =
+            serde_json::from_slice(json).map_err(|error| ConfigError::Json(error.to_string()))?;
+        config.validate()?;
+        Ok(config)
+    }
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        let value = |setting, rule| Err(ConfigError::Value { setting, rule });
+        let header = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        if self.sidecar.is_empty() {
+            return value(
+                "sidecar",
+                "the name of the Envoy cluster that leads to the sidecar",
+            );
+        }
+        if (self.admit == Admit::Paths) == self.paths.is_empty() {
+            return value("paths", "given with \"admit\": \"paths\", and only then");
+        }
+        if !self.paths.iter().all(|path| path.starts_with('/')) {
+            return value("paths", "prefixes that start with '/'");
+        }
+        if self.address_header.is_empty() || !self.address_header.bytes().all(header) {
+            return value("address_header", "a header name in lower case");
+        }
+        if !(10..=60_000).contains(&self.ask_timeout_ms) {
+            return value("ask_timeout_ms", "between 10 and 60000");
+        }
+        if !(10..=60_000).contains(&self.watchdog_ms) {
+            return value("watchdog_ms", "between 10 and 60000");
+        }
+        if !(1..=1000).contains(&self.release_delay_ms) {
+            return value("release_delay_ms", "between 1 and 1000");
+        }
+        if !(10..=60_000).contains(&self.release_retry_ms) {
+            return value("release_retry_ms", "between 10 and 60000");
+        }
+        if !(BATCH_MAX..=1_000_000).contains(&self.release_backlog_max) {
+            return value("release_backlog_max", "between 64 and 1000000");
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    #[cfg(target_arch = "wasm32")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
+    fn refused(json: &str) -> String {
+        FilterConfig::parse(json.as_bytes())
+            .unwrap_err()
+            .to_string()
+    }
+
+    #[test]
+    fn a_pool_is_all_it_needs() {
+        let config = FilterConfig::parse(br#"{"pool": "browsers"}"#).unwrap();
+        assert_eq!(config.admit, Admit::Upgrades);
+        assert_eq!(config.route_by, RouteBy::OriginalDst);
+        assert_eq!(config.ask_timeout_ms, 300);
+    }
+
+    #[test]
+    fn unknown_and_bad_settings_are_named() {
+        assert!(refused(r#"{}"#).contains("pool"));
+        assert!(refused(r#"{"pool": "a b"}"#).contains("a pool name"));
+        assert!(refused(r#"{"pool": "p", "pol": 1}"#).contains("pol"));
+        assert!(refused(r#"{"pool": "p", "on_outage": "maybe"}"#).contains("maybe"));
+        assert!(refused(r#"{"pool": "p", "watchdog_ms": 0}"#).contains("watchdog_ms"));
+        assert!(refused(r#"{"pool": "p", "address_header": "X-A"}"#).contains("address_header"));
+        assert!(refused("not json").contains("plugin configuration"));
+    }
+
+    #[test]
+    fn paths_belong_to_the_paths_mode() {
+        assert!(refused(r#"{"pool": "p", "admit": "paths"}"#).contains("paths"));
+        assert!(refused(r#"{"pool": "p", "paths": ["/x"]}"#).contains("paths"));
+        assert!(refused(r#"{"pool": "p", "admit": "paths", "paths": ["x"]}"#).contains("'/'"));
+        assert!(
+            FilterConfig::parse(br#"{"pool": "p", "admit": "paths", "paths": ["/x"]}"#).is_ok()
+        );
+    }
+}

@@ -1,0 +1,357 @@
+//! Names and ids. Each is parsed once, at the edge, and trusted from there on.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::net::SocketAddr;
+use std::str::FromStr;
+
+/// Long enough for a Kubernetes name; short enough to stand in every Redis key.
+const POOL_BYTES_MAX: usize = 64;
+/// A Kubernetes pod name is at most 253 bytes, in practice far below; ids are stored per lease.
+const WORKER_BYTES_MAX: usize = 128;
+const INCARNATION_BYTES_MAX: usize = 64;
+const PROXY_BYTES_MAX: usize = 64;
+/// 128 random bits in hexadecimal: an epoch is a capability and must not be guessable.
+const EPOCH_BYTES: usize = 32;
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum IdError {
+    #[error("{what} must have 1 to {max} characters, this has {bytes}")]
+    Length {
+        what: &'static str,
+        max: usize,
+        bytes: usize,
+    },
+    #[error("{what} may contain only {allowed}")]
+    Character {
+        what: &'static str,
+        allowed: &'static str,
+    },
+    #[error("{what} must look like {shape}")]
+    Shape {
+        what: &'static str,
+        shape: &'static str,
+    },
+}
+
+const NAME_CHARACTERS: &str = "letters, digits, '.', '_' and '-'";
+
+fn parse_name(what: &'static str, text: &str, max: usize) -> Result<String, IdError> {
+    if text.is_empty() || text.len() > max {
+        return Err(IdError::Length {
+            what,
+            max,
+            bytes: text.len(),
+        });
+    }
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    if !text.bytes().all(allowed) {
+        return Err(IdError::Character {
+            what,
+            allowed: NAME_CHARACTERS,
+        });
+    }
+    Ok(text.to_owned())
+}
+
+/// A name type: text of a fixed alphabet and bounded length, checked when it is made.
+macro_rules! name {
+    ($(#[$doc:meta])* $type:ident, $what:literal, $max:expr) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $type(String);
+
+        impl $type {
+            pub fn parse(text: &str) -> Result<Self, IdError> {
+                parse_name($what, text, $max).map(Self)
+            }
+
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        text_conversions!($type);
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+/// The conversions by which serde and clap reach `parse`.
+macro_rules! text_conversions {
+    ($type:ident) => {
+        impl TryFrom<String> for $type {
+            type Error = IdError;
+            fn try_from(text: String) -> Result<Self, IdError> {
+                Self::parse(&text)
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = IdError;
+            fn from_str(text: &str) -> Result<Self, IdError> {
+                Self::parse(text)
+            }
+        }
+
+        impl From<$type> for String {
+            fn from(id: $type) -> String {
+                id.to_string()
+            }
+        }
+    };
+}
+
+name!(
+    /// A pool's name. It is the hash tag of the pool's Redis keys.
+    PoolName, "a pool name", POOL_BYTES_MAX
+);
+name!(
+    /// A worker's name, stable over its restarts.
+    WorkerId, "a worker id", WORKER_BYTES_MAX
+);
+name!(
+    /// One life of a worker; a restart brings a new one.
+    Incarnation, "an incarnation", INCARNATION_BYTES_MAX
+);
+name!(
+    /// An Envoy, as operators know it.
+    ProxyId, "a proxy id", PROXY_BYTES_MAX
+);
+
+impl ProxyId {
+    /// Envoy's `node.id` may be any text: what does not fit is replaced rather than refused.
+    pub fn lossy(text: &[u8]) -> Self {
+        let name: String = text
+            .iter()
+            .take(PROXY_BYTES_MAX)
+            .map(|&byte| match byte {
+                b'.' | b'_' | b'-' => byte as char,
+                _ if byte.is_ascii_alphanumeric() => byte as char,
+                _ => '-',
+            })
+            .collect();
+        Self(if name.is_empty() {
+            "envoy".into()
+        } else {
+            name
+        })
+    }
+}
+
+/// 128 random bits that name one life of a filter VM. Whoever knows it may change its leases.
+#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Epoch(String);
+
+impl Epoch {
+    pub fn from_random(bytes: [u8; EPOCH_BYTES / 2]) -> Self {
+        Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    pub fn parse(text: &str) -> Result<Self, IdError> {
+        let hexadecimal = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        if text.len() == EPOCH_BYTES && text.bytes().all(hexadecimal) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(IdError::Shape {
+                what: "an epoch",
+                shape: "32 lower-case hexadecimal digits",
+            })
+        }
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+text_conversions!(Epoch);
+
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+// An epoch is a capability: a log line must not hand it out.
+impl fmt::Debug for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Epoch({}…)", self.0.get(..6).unwrap_or_default())
+    }
+}
+
+/// One filter VM's life: which proxy, and which epoch of it. Written `proxy/epoch`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct HolderId {
+    pub proxy: ProxyId,
+    pub epoch: Epoch,
+}
+
+impl HolderId {
+    pub fn parse(text: &str) -> Result<Self, IdError> {
+        let (proxy, epoch) = text.split_once('/').ok_or(IdError::Shape {
+            what: "a holder",
+            shape: "proxy/epoch",
+        })?;
+        Ok(Self {
+            proxy: ProxyId::parse(proxy)?,
+            epoch: Epoch::parse(epoch)?,
+        })
+    }
+}
+
+text_conversions!(HolderId);
+
+impl fmt::Display for HolderId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.proxy, self.epoch)
+    }
+}
+
+/// A lease's id, minted by the filter before it asks, so that asking twice is asking once.
+/// Written `epoch.seq`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct LeaseId {
+    pub epoch: Epoch,
+    pub seq: u64,
+}
+
+impl LeaseId {
+    /// Redis scripts hold numbers as doubles: above this two ids would become one.
+    const SEQ_MAX: u64 = 1 << 53;
+
+    pub fn parse(text: &str) -> Result<Self, IdError> {
+        let shape = IdError::Shape {
+            what: "a lease id",
+            shape: "epoch.seq",
+        };
+        let (epoch, seq) = text.split_once('.').ok_or_else(|| shape.clone())?;
+        // `u64::parse` accepts a sign and leading zeros: two spellings of one id would be two ids.
+        let digits = seq.bytes().all(|byte| byte.is_ascii_digit());
+        let seq: u64 = seq
+            .parse()
+            .ok()
+            .filter(|number: &u64| digits && *number <= Self::SEQ_MAX && number.to_string() == seq)
+            .ok_or(shape)?;
+        Ok(Self {
+            epoch: Epoch::parse(epoch)?,
+            seq,
+        })
+    }
+}
+
+text_conversions!(LeaseId);
+
+impl fmt::Display for LeaseId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.epoch, self.seq)
+    }
+}
+
+/// Where a worker listens: an IP address and a port. Names are not accepted, because Envoy is told
+/// this very address and must not resolve it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Address(SocketAddr);
+
+impl Address {
+    pub fn parse(text: &str) -> Result<Self, IdError> {
+        let shape = IdError::Shape {
+            what: "an address",
+            shape: "10.0.0.7:8080 or [fd00::7]:8080",
+        };
+        let address: SocketAddr = text.parse().map_err(|_| shape.clone())?;
+        if address.port() == 0 || address.ip().is_unspecified() {
+            return Err(shape);
+        }
+        Ok(Self(address))
+    }
+
+    pub fn socket(self) -> SocketAddr {
+        self.0
+    }
+}
+
+text_conversions!(Address);
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    #[cfg(target_arch = "wasm32")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
+    const EPOCH: &str = "00112233445566778899aabbccddeeff";
+
+    #[test]
+    fn names_keep_to_their_alphabet_and_length() {
+        assert!(PoolName::parse("browsers-eu_1.x").is_ok());
+        assert!(PoolName::parse("").is_err());
+        assert!(PoolName::parse("{browsers}").is_err());
+        assert!(PoolName::parse(&"a".repeat(POOL_BYTES_MAX + 1)).is_err());
+    }
+
+    #[test]
+    fn a_lease_id_has_one_spelling() {
+        let id = LeaseId::parse(&format!("{EPOCH}.17")).unwrap();
+        assert_eq!(id.seq, 17);
+        assert_eq!(id.to_string(), format!("{EPOCH}.17"));
+        for other in ["+17", "017", "", "-1", "1.7", "9007199254740993"] {
+            assert!(
+                LeaseId::parse(&format!("{EPOCH}.{other}")).is_err(),
+                "{other}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_holder_is_proxy_and_epoch() {
+        let holder = HolderId::parse(&format!("envoy-1/{EPOCH}")).unwrap();
+        assert_eq!(holder.proxy.as_str(), "envoy-1");
+        assert_eq!(holder.to_string(), format!("envoy-1/{EPOCH}"));
+        assert!(HolderId::parse("envoy-1").is_err());
+    }
+
+    #[test]
+    fn random_bytes_make_an_epoch_that_parses() {
+        let epoch = Epoch::from_random([0xAB; 16]);
+        assert_eq!(Epoch::parse(epoch.as_str()), Ok(epoch));
+    }
+
+    #[test]
+    fn debug_output_hides_the_epoch() {
+        let shown = format!("{:?}", Epoch::parse(EPOCH).unwrap());
+        assert!(!shown.contains(EPOCH));
+    }
+
+    #[test]
+    fn any_node_id_becomes_a_proxy_id() {
+        assert_eq!(
+            ProxyId::lossy("sidecar~10.0.0.1~ü".as_bytes()).as_str(),
+            "sidecar-10.0.0.1---"
+        );
+        assert_eq!(ProxyId::lossy(b"").as_str(), "envoy");
+    }
+
+    #[test]
+    fn addresses_are_numeric_and_complete() {
+        assert!(Address::parse("127.0.0.1:80").is_ok());
+        assert!(Address::parse("[::1]:80").is_ok());
+        for wrong in ["worker:80", "127.0.0.1", "127.0.0.1:0", "0.0.0.0:80", ""] {
+            assert!(Address::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Reads a request's headers and decides whether it needs a lease.
+
+use crate::config::{Admit, FilterConfig};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Demand {
+    /// No lease: the request passes.
+    Pass,
+    /// A lease for a session that begins with a successful upgrade.
+    Upgrade,
+    /// A lease for one request and its response.
+    Request,
+}
+
+/// The headers a decision needs, as the bytes the client sent.
+#[derive(Debug, Default)]
+pub struct Inspected {
+    pub path: Vec<u8>,
+    pub upgrade: Vec<u8>,
+}
+
+pub fn demand(config: &FilterConfig, request: &Inspected) -> Demand {
+    let upgrade = asks_for_websocket(&request.upgrade);
+    let wanted = match config.admit {
+        Admit::Upgrades => upgrade,
+        Admit::Paths => (config.paths.iter()).any(|path| request.path.starts_with(path.as_bytes())),
+        Admit::Everything => true,
+    };
+    match (wanted, upgrade) {
+        (false, _) => Demand::Pass,
+        (true, true) => Demand::Upgrade,
+        (true, false) => Demand::Request,
+    }
+}
+
+/// `Upgrade` is a list of protocols in any case. An HTTP/2 extended CONNECT reaches the filter with
+/// the same header, so one rule serves both. The `Connection` header is not asked: a request that
+/// Envoy might treat as an upgrade must never pass without a lease.
+fn asks_for_websocket(upgrade: &[u8]) -> bool {
+    upgrade
+        .split(|&byte| byte == b',')
+        .any(|protocol| protocol.trim_ascii().eq_ignore_ascii_case(b"websocket"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    #[cfg(target_arch = "wasm32")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
+    fn decide(config: &str, path: &str, upgrade: &[u8]) -> Demand {
+        let config = FilterConfig::parse(config.as_bytes()).unwrap();
+        demand(
+            &config,
+            &Inspected {
+                path: path.into(),
+                upgrade: upgrade.into(),
+            },
+        )
+    }
+
+    #[test]
+    fn upgrades_need_a_lease_by_default() {
+        let config = r#"{"pool": "p"}"#;
+        for upgrade in ["websocket", "WebSocket", "h2c, websocket", " websocket "] {
+            assert_eq!(
+                decide(config, "/", upgrade.as_bytes()),
+                Demand::Upgrade,
+                "{upgrade}"
+            );
+        }
+        for other in ["", "h2c", "websockets", "\u{ff}websocket"] {
+            assert_eq!(
+                decide(config, "/", other.as_bytes()),
+                Demand::Pass,
+                "{other}"
+            );
+        }
+    }
+
+    #[test]
+    fn listed_paths_need_a_lease() {
+        let config = r#"{"pool": "p", "admit": "paths", "paths": ["/run"]}"#;
+        assert_eq!(decide(config, "/run/1", b""), Demand::Request);
+        assert_eq!(decide(config, "/run", b"websocket"), Demand::Upgrade);
+        assert_eq!(decide(config, "/other", b"websocket"), Demand::Pass);
+    }
+
+    #[test]
+    fn everything_means_everything() {
+        let config = r#"{"pool": "p", "admit": "everything"}"#;
+        assert_eq!(decide(config, "", b""), Demand::Request);
+        assert_eq!(decide(config, "/", b"websocket"), Demand::Upgrade);
+    }
+}

@@ -1,0 +1,225 @@
+//! One stream's life with its lease. The filter turns Envoy's callbacks into events and carries
+//! out the effects; everything in between is decided here.
+
+use crate::id::LeaseId;
+use crate::inspect::Demand;
+use crate::message::{AdmitAnswer, Admitted, Observation, Release, Use};
+use crate::outcome::{Author, Outcome, Response, ResponseFlags, judge};
+use crate::reply::Refusal;
+
+#[derive(Debug)]
+enum State {
+    /// No lease was asked for yet.
+    Fresh,
+    Asking(Asking),
+    Holding(Holding),
+    /// Nothing is owed: passed, refused, or given back.
+    Ended,
+}
+
+#[derive(Debug)]
+struct Asking {
+    lease: LeaseId,
+    demand: Demand,
+}
+
+#[derive(Debug)]
+struct Holding {
+    lease: LeaseId,
+    demand: Demand,
+    probe: bool,
+    routed_at_us: u64,
+    response: Response,
+    handshake_us: Option<u64>,
+}
+
+#[derive(Debug)]
+pub enum Event {
+    /// The request needs no lease.
+    Passed,
+    /// The request needs the lease that was minted for it.
+    Wanted { lease: LeaseId, demand: Demand },
+    /// The sidecar answered.
+    Answered { answer: AdmitAnswer, now_us: u64 },
+    /// The sidecar could not be asked, or its answer is none.
+    Failed,
+    /// The watchdog found the stream; if it still waits, it waited too long.
+    Overdue,
+    /// Response headers are on their way to the client.
+    Responding {
+        status: u16,
+        author: Author,
+        now_us: u64,
+    },
+    /// The stream is over.
+    Ended { flags: ResponseFlags, now_us: u64 },
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Let the request go on.
+    Pass,
+    /// Hold the request and ask for this lease.
+    Ask(LeaseId),
+    /// Name the worker and let the request go on.
+    Route(Admitted),
+    /// Answer the client.
+    Refuse(Refusal),
+    /// Tell the sidecar what became of a probe.
+    Observe(Observation),
+    /// Give the lease back.
+    Release(Release),
+}
+
+#[derive(Debug)]
+pub struct Lifecycle {
+    state: State,
+}
+
+impl Default for Lifecycle {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Lifecycle {
+    pub fn new() -> Self {
+        Self {
+            state: State::Fresh,
+        }
+    }
+
+    /// Whether the stream waits for the sidecar's answer.
+    pub fn is_asking(&self) -> bool {
+        matches!(self.state, State::Asking(_))
+    }
+
+    /// Whether the stream has a place on a worker.
+    pub fn is_holding(&self) -> bool {
+        matches!(self.state, State::Holding(_))
+    }
+
+    /// An event that does not fit the state is late news of something already settled: it has no
+    /// effect and changes nothing.
+    pub fn handle(&mut self, event: Event) -> Vec<Effect> {
+        match (std::mem::replace(&mut self.state, State::Ended), event) {
+            (State::Fresh, Event::Passed) => vec![Effect::Pass],
+            (State::Fresh, Event::Wanted { lease, demand }) => {
+                let effect = Effect::Ask(lease.clone());
+                self.state = State::Asking(Asking { lease, demand });
+                vec![effect]
+            }
+            (State::Asking(asking), Event::Answered { answer, now_us }) => {
+                self.answered(asking, answer, now_us)
+            }
+            (State::Asking(asking), Event::Failed) => refused_and_released(asking, Refusal::Outage),
+            (State::Asking(asking), Event::Overdue) => {
+                refused_and_released(asking, Refusal::Overdue)
+            }
+            (State::Asking(asking), Event::Ended { .. }) => {
+                vec![Effect::Release(unused(asking.lease))]
+            }
+            (
+                State::Holding(holding),
+                Event::Responding {
+                    status,
+                    author,
+                    now_us,
+                },
+            ) => self.responding(holding, Response::of(status, author), now_us),
+            (State::Holding(holding), Event::Ended { flags, now_us }) => {
+                vec![Effect::Release(holding.release(flags, now_us))]
+            }
+            (unchanged, _) => {
+                self.state = unchanged;
+                Vec::new()
+            }
+        }
+    }
+
+    fn answered(&mut self, asking: Asking, answer: AdmitAnswer, now_us: u64) -> Vec<Effect> {
+        match answer {
+            AdmitAnswer::Denied(denied) => vec![Effect::Refuse(Refusal::from(&denied))],
+            // An answer about another lease is none: what was asked for may still be granted.
+            AdmitAnswer::Admitted(admitted) if admitted.lease != asking.lease => {
+                refused_and_released(asking, Refusal::Outage)
+            }
+            AdmitAnswer::Admitted(admitted) => {
+                self.state = State::Holding(Holding {
+                    lease: asking.lease,
+                    demand: asking.demand,
+                    probe: admitted.probe,
+                    routed_at_us: now_us,
+                    response: Response::None,
+                    handshake_us: None,
+                });
+                vec![Effect::Route(admitted)]
+            }
+        }
+    }
+
+    fn responding(&mut self, mut holding: Holding, response: Response, now_us: u64) -> Vec<Effect> {
+        holding.response = response;
+        holding.handshake_us = Some(now_us.saturating_sub(holding.routed_at_us));
+        let news = match response {
+            Response::Worker { .. } if holding.probe => Some(Effect::Observe(Observation {
+                lease: holding.lease.clone(),
+                outcome: judge(response, ResponseFlags::default()),
+            })),
+            // A failure ends the stream at once, and its release brings the news.
+            Response::Worker { .. } | Response::Envoy | Response::None => None,
+        };
+        self.state = State::Holding(holding);
+        Vec::from_iter(news)
+    }
+}
+
+impl Holding {
+    fn release(self, flags: ResponseFlags, now_us: u64) -> Release {
+        let status = match self.response {
+            Response::Worker { status } => Some(status),
+            Response::None | Response::Envoy => None,
+        };
+        Release {
+            r#use: used(self.demand, status),
+            outcome: judge(self.response, flags),
+            status,
+            handshake_us: status.and(self.handshake_us),
+            session_us: Some(now_us.saturating_sub(self.routed_at_us)),
+            lease: self.lease,
+        }
+    }
+}
+
+/// An upgrade that the worker did not accept never became a session; any other request is served
+/// once its worker has answered.
+fn used(demand: Demand, status: Option<u16>) -> Use {
+    let used = match demand {
+        Demand::Upgrade => matches!(status, Some(101 | 200..=299)),
+        Demand::Request | Demand::Pass => status.is_some(),
+    };
+    if used { Use::Used } else { Use::Unused }
+}
+
+/// Refused without the sidecar's word: the lease may have been granted all the same, so it is
+/// released too.
+fn refused_and_released(asking: Asking, refusal: Refusal) -> Vec<Effect> {
+    vec![
+        Effect::Refuse(refusal),
+        Effect::Release(unused(asking.lease)),
+    ]
+}
+
+fn unused(lease: LeaseId) -> Release {
+    Release {
+        lease,
+        r#use: Use::Unused,
+        outcome: Outcome::Unknown,
+        status: None,
+        handshake_us: None,
+        session_us: None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,1 @@
+//! Brute-force models of the strategies.

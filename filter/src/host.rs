@@ -1,0 +1,144 @@
+//! Every call on Envoy. Two rules of this file keep the VM alive: headers are read as bytes (the
+//! SDK's text getters die of one byte ≥ 0x80), and no failure of a call is more than an error.
+
+use admission::outcome::{Author, ResponseFlags};
+use proxy_wasm::hostcalls;
+use proxy_wasm::types::{BufferType, Bytes, MapType, MetricType, Status};
+use std::time::{Duration, UNIX_EPOCH};
+
+/// What fits is enough for every decision; a longer value is not copied into the VM's answers.
+const PROPERTY_BYTES_MAX: usize = 256;
+
+pub(crate) fn now_us() -> u64 {
+    hostcalls::get_current_time()
+        .ok()
+        .and_then(|time| time.duration_since(UNIX_EPOCH).ok())
+        .and_then(|since| u64::try_from(since.as_micros()).ok())
+        .unwrap_or(0)
+}
+
+pub(crate) fn set_tick(period: Duration) {
+    let _ = hostcalls::set_tick_period(period);
+}
+
+pub(crate) fn random_bytes() -> Option<[u8; 16]> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+pub(crate) fn request_header(name: &str) -> Option<Bytes> {
+    header(MapType::HttpRequestHeaders, name)
+}
+
+pub(crate) fn response_header(name: &str) -> Option<Bytes> {
+    header(MapType::HttpResponseHeaders, name)
+}
+
+pub(crate) fn callout_header(name: &str) -> Option<Bytes> {
+    header(MapType::HttpCallResponseHeaders, name)
+}
+
+fn header(map: MapType, name: &str) -> Option<Bytes> {
+    hostcalls::get_map_value_bytes(map, name).ok().flatten()
+}
+
+pub(crate) fn remove_request_header(name: &str) {
+    let _ = hostcalls::remove_map_value(MapType::HttpRequestHeaders, name);
+}
+
+pub(crate) fn remove_response_header(name: &str) {
+    let _ = hostcalls::remove_map_value(MapType::HttpResponseHeaders, name);
+}
+
+pub(crate) fn set_request_header(name: &str, value: &str) -> Result<(), Status> {
+    let value = Some(value.as_bytes());
+    hostcalls::set_map_value_bytes(MapType::HttpRequestHeaders, name, value)
+}
+
+pub(crate) fn callout_body(bytes_max: usize) -> Option<Bytes> {
+    hostcalls::get_buffer(BufferType::HttpCallResponseBody, 0, bytes_max)
+        .ok()
+        .flatten()
+}
+
+pub(crate) fn plugin_configuration() -> Bytes {
+    hostcalls::get_buffer(BufferType::PluginConfiguration, 0, usize::MAX)
+        .ok()
+        .flatten()
+        .unwrap_or_default()
+}
+
+pub(crate) fn node_id() -> Bytes {
+    let mut id = property(&["node", "id"]).unwrap_or_default();
+    id.truncate(PROPERTY_BYTES_MAX);
+    id
+}
+
+pub(crate) fn response_flags() -> ResponseFlags {
+    let bytes = property(&["response", "flags"]);
+    let number = bytes.and_then(|bytes| <[u8; 8]>::try_from(bytes).ok());
+    ResponseFlags(number.map(u64::from_le_bytes).unwrap_or(0))
+}
+
+fn property(path: &[&str]) -> Option<Bytes> {
+    hostcalls::get_property(path.to_vec()).ok().flatten()
+}
+
+/// Who wrote the response whose headers are on their way to the client.
+pub(crate) fn response_author() -> Author {
+    match property(&["response", "code_details"]) {
+        Some(details) if details == b"via_upstream" => Author::Worker,
+        _ => Author::Envoy,
+    }
+}
+
+pub(crate) struct Callout<'a> {
+    pub(crate) cluster: &'a str,
+    pub(crate) headers: Vec<(&'a str, &'a str)>,
+    pub(crate) body: &'a [u8],
+    pub(crate) timeout: Duration,
+}
+
+/// Returns the token that the answer will carry.
+pub(crate) fn call(callout: Callout<'_>) -> Result<u32, Status> {
+    let Callout {
+        cluster,
+        headers,
+        body,
+        timeout,
+    } = callout;
+    hostcalls::dispatch_http_call(cluster, headers, Some(body), vec![], timeout)
+}
+
+/// Fails on Envoys that do not have the function.
+pub(crate) fn set_filter_state(arguments: &[u8]) -> Result<(), Status> {
+    hostcalls::call_foreign_function("set_envoy_filter_state", Some(arguments)).map(|_| ())
+}
+
+pub(crate) fn resume_request() {
+    let _ = hostcalls::resume_http_request();
+}
+
+pub(crate) fn reply(status: u32, headers: Vec<(&str, &str)>, body: &str) {
+    let _ = hostcalls::send_http_response(status, headers, Some(body.as_bytes()));
+}
+
+/// Makes the calls that follow concern this stream, or this root.
+pub(crate) fn act_for(context: u32) -> Result<(), Status> {
+    hostcalls::set_effective_context(context)
+}
+
+pub(crate) fn define_counter(name: &str) -> Option<u32> {
+    hostcalls::define_metric(MetricType::Counter, name).ok()
+}
+
+pub(crate) fn define_gauge(name: &str) -> Option<u32> {
+    hostcalls::define_metric(MetricType::Gauge, name).ok()
+}
+
+pub(crate) fn add_to_metric(id: Option<u32>, offset: i64) {
+    if let Some(id) = id {
+        let _ = hostcalls::increment_metric(id, offset);
+    }
+}

@@ -1,0 +1,63 @@
+//! The filter's own figures, in Envoy's /stats under `wasmcustom.berth.`. Several VMs share each of
+//! them, so a gauge is only ever moved by differences.
+
+use crate::host;
+use admission::message::DenyReason;
+use admission::reply::Refusal;
+
+type Metric = Option<u32>;
+
+pub(crate) struct Metrics {
+    admitted: Metric,
+    denied: Vec<(DenyReason, Metric)>,
+    outages: Metric,
+    overdue: Metric,
+    active: Metric,
+    dropped: Metric,
+}
+
+impl Metrics {
+    pub(crate) fn define() -> Self {
+        let denied = |reason: DenyReason| {
+            let name = format!("berth.denied.{}", reason.as_str());
+            (reason, host::define_counter(&name))
+        };
+        Self {
+            admitted: host::define_counter("berth.admitted"),
+            denied: DenyReason::ALL.into_iter().map(denied).collect(),
+            outages: host::define_counter("berth.outages"),
+            overdue: host::define_counter("berth.overdue"),
+            active: host::define_gauge("berth.active"),
+            dropped: host::define_counter("berth.dropped"),
+        }
+    }
+
+    pub(crate) fn admitted(&self) {
+        host::add_to_metric(self.admitted, 1);
+    }
+
+    pub(crate) fn refused(&self, refusal: Refusal) {
+        let metric = match refusal {
+            Refusal::Denied { reason, .. } => (self.denied.iter())
+                .find(|(known, _)| *known == reason)
+                .and_then(|(_, metric)| *metric),
+            Refusal::Outage => self.outages,
+            Refusal::Overdue => self.overdue,
+        };
+        host::add_to_metric(metric, 1);
+    }
+
+    /// Places taken or given back.
+    pub(crate) fn hold(&self, difference: i64) {
+        if difference != 0 {
+            host::add_to_metric(self.active, difference);
+        }
+    }
+
+    /// News that will never reach the sidecar.
+    pub(crate) fn dropped(&self, count: u64) {
+        if count > 0 {
+            host::add_to_metric(self.dropped, i64::try_from(count).unwrap_or(i64::MAX));
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Tells Envoy the worker's address, and makes sure that nobody else does.
+
+use crate::host;
+use admission::config::{FilterConfig, RouteBy};
+use admission::id::Address;
+use base64::prelude::{BASE64_STANDARD, Engine};
+use proxy_wasm::types::Status;
+
+/// Envoy's ORIGINAL_DST cluster obeys this header where `use_http_header` is on.
+const ORIGINAL_DST_HEADER: &str = "x-envoy-original-dst-host";
+/// …and this filter state before any header, on Envoy 1.37 and later.
+const ORIGINAL_DST_STATE: &str = "envoy.network.transport_socket.original_dst_address";
+
+/// Clients may send these headers too, and would then choose their own destination.
+pub(crate) fn strip_request(config: &FilterConfig) {
+    host::remove_request_header(ORIGINAL_DST_HEADER);
+    host::remove_request_header(&config.address_header);
+}
+
+/// Envoy's stateful_session filter may tell the client where it went: that is not for clients.
+pub(crate) fn strip_response(config: &FilterConfig) {
+    match config.route_by {
+        RouteBy::OriginalDst => {}
+        RouteBy::StatefulSession => host::remove_response_header(&config.address_header),
+    }
+}
+
+pub(crate) fn name(config: &FilterConfig, address: Address) -> Result<(), Status> {
+    let address = address.to_string();
+    match config.route_by {
+        RouteBy::OriginalDst => match host::set_filter_state(&state_arguments(&address)) {
+            Ok(()) => Ok(()),
+            // Envoy before 1.37 does not have the function.
+            Err(_) => host::set_request_header(ORIGINAL_DST_HEADER, &address),
+        },
+        RouteBy::StatefulSession => {
+            let state = BASE64_STANDARD.encode(&address);
+            host::set_request_header(&config.address_header, &state)
+        }
+    }
+}
+
+/// Envoy's protobuf message SetEnvoyFilterStateArguments: path = 1, value = 2, both text; the life
+/// span, left out, is that of the filter chain.
+fn state_arguments(address: &str) -> Vec<u8> {
+    let mut message = Vec::with_capacity(128);
+    for (tag, text) in [(0x0a, ORIGINAL_DST_STATE), (0x12, address)] {
+        // One length byte is enough: both texts are far shorter than 128 bytes.
+        message.push(tag);
+        message.push(u8::try_from(text.len()).unwrap_or(0x7f));
+        message.extend_from_slice(text.as_bytes());
+    }
+    message
+}

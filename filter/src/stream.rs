@@ -1,0 +1,94 @@
+//! One HTTP stream: Envoy's callbacks become events.
+
+use crate::vm::Vm;
+use crate::{host, routing, sidecar};
+use admission::inspect::{Demand, Inspected, demand};
+use admission::lifecycle::{Event, Lifecycle};
+use proxy_wasm::traits::{Context, HttpContext};
+use proxy_wasm::types::Action;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+pub(crate) struct Stream {
+    context: u32,
+    vm: Rc<Vm>,
+    lifecycle: Rc<RefCell<Lifecycle>>,
+}
+
+impl Stream {
+    pub(crate) fn new(context: u32, vm: Rc<Vm>) -> Self {
+        Self {
+            context,
+            vm,
+            lifecycle: Rc::default(),
+        }
+    }
+
+    fn handle(&self, event: Event) {
+        self.vm.handle(self.context, &self.lifecycle, event);
+    }
+
+    fn end(&self) {
+        self.handle(Event::Ended {
+            flags: host::response_flags(),
+            now_us: host::now_us(),
+        });
+    }
+}
+
+impl Context for Stream {
+    fn on_http_call_response(&mut self, _token: u32, headers: usize, _body: usize, _: usize) {
+        self.handle(match sidecar::admit_answer(headers) {
+            Some(answer) => Event::Answered {
+                answer,
+                now_us: host::now_us(),
+            },
+            None => Event::Failed,
+        });
+    }
+
+    fn on_done(&mut self) -> bool {
+        self.end();
+        true
+    }
+}
+
+impl HttpContext for Stream {
+    fn on_http_request_headers(&mut self, _headers: usize, _end_of_stream: bool) -> Action {
+        routing::strip_request(&self.vm.config);
+        let request = Inspected {
+            path: host::request_header(":path").unwrap_or_default(),
+            upgrade: host::request_header("upgrade").unwrap_or_default(),
+        };
+        match demand(&self.vm.config, &request) {
+            Demand::Pass => {
+                self.handle(Event::Passed);
+                Action::Continue
+            }
+            demand @ (Demand::Upgrade | Demand::Request) => {
+                let lease = self.vm.mint();
+                self.handle(Event::Wanted { lease, demand });
+                Action::Pause
+            }
+        }
+    }
+
+    fn on_http_response_headers(&mut self, _headers: usize, _end_of_stream: bool) -> Action {
+        routing::strip_response(&self.vm.config);
+        let status = host::response_header(":status")
+            .and_then(|status| std::str::from_utf8(&status).ok()?.parse().ok())
+            .unwrap_or(0);
+        self.handle(Event::Responding {
+            status,
+            author: host::response_author(),
+            now_us: host::now_us(),
+        });
+        Action::Continue
+    }
+
+    // Envoy logs a stream before it destroys it, with its flags complete; `on_done` is there for
+    // streams that are never logged.
+    fn on_log(&mut self) {
+        self.end();
+    }
+}

@@ -1,0 +1,180 @@
+//! What the root and all streams of one VM share. A VM is single-threaded and a callback runs to
+//! its end, so the cells are borrowed only inside the functions of this file.
+
+use crate::metrics::Metrics;
+use crate::{host, routing, sidecar};
+use admission::config::FilterConfig;
+use admission::id::{HolderId, LeaseId, ProxyId};
+use admission::inventory::Inventory;
+use admission::lifecycle::{Effect, Event, Lifecycle};
+use admission::reply::{REASON_HEADER, Refusal};
+use proxy_wasm::types::Status;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Between two looks at waiting streams when there is no news to deliver. A quarter of the time a
+/// stream may wait, but no more often than this costs nothing.
+const WATCH_MS: std::ops::RangeInclusive<u64> = 10..=250;
+
+pub(crate) struct Vm {
+    pub(crate) config: FilterConfig,
+    pub(crate) holder: HolderId,
+    pub(crate) inventory: RefCell<Inventory>,
+    pub(crate) metrics: Metrics,
+    /// Streams that wait for the sidecar, by context id.
+    waiting: RefCell<BTreeMap<u32, Waiting>>,
+    tick: Cell<Duration>,
+}
+
+struct Waiting {
+    lifecycle: Rc<RefCell<Lifecycle>>,
+    since_us: u64,
+}
+
+impl Vm {
+    pub(crate) fn new(config: FilterConfig, epoch_bytes: [u8; 16]) -> Self {
+        let epoch = admission::id::Epoch::from_random(epoch_bytes);
+        let proxy = match &config.proxy_id {
+            Some(proxy) => proxy.clone(),
+            None => ProxyId::lossy(&host::node_id()),
+        };
+        Self {
+            holder: HolderId {
+                proxy,
+                epoch: epoch.clone(),
+            },
+            inventory: RefCell::new(Inventory::new(epoch, config.release_backlog_max)),
+            metrics: Metrics::define(),
+            waiting: RefCell::default(),
+            tick: Cell::new(Duration::ZERO),
+            config,
+        }
+    }
+
+    pub(crate) fn mint(&self) -> LeaseId {
+        self.inventory.borrow_mut().mint()
+    }
+
+    /// Lets the lifecycle decide and carries the effects out, for the stream that is in effect.
+    pub(crate) fn handle(&self, context: u32, lifecycle: &Rc<RefCell<Lifecycle>>, event: Event) {
+        let was_holding = lifecycle.borrow().is_holding();
+        let effects = lifecycle.borrow_mut().handle(event);
+        let (is_asking, is_holding) = {
+            let lifecycle = lifecycle.borrow();
+            (lifecycle.is_asking(), lifecycle.is_holding())
+        };
+        self.metrics
+            .hold(i64::from(is_holding).saturating_sub(i64::from(was_holding)));
+        if is_asking {
+            self.waiting
+                .borrow_mut()
+                .entry(context)
+                .or_insert_with(|| Waiting {
+                    lifecycle: lifecycle.clone(),
+                    since_us: host::now_us(),
+                });
+        } else {
+            self.waiting.borrow_mut().remove(&context);
+        }
+        for effect in effects {
+            if self.carry_out(effect).is_err() {
+                self.handle(context, lifecycle, Event::Failed);
+            }
+        }
+    }
+
+    /// An error means that the stream cannot go on as decided.
+    fn carry_out(&self, effect: Effect) -> Result<(), Status> {
+        match effect {
+            Effect::Pass => {}
+            Effect::Ask(lease) => {
+                sidecar::ask(self, lease)?;
+            }
+            Effect::Route(admitted) => {
+                self.metrics.admitted();
+                match routing::name(&self.config, admitted.address) {
+                    Ok(()) => host::resume_request(),
+                    // The stream holds its lease; its end gives it back.
+                    Err(status) => {
+                        log::error!("Envoy was not told the worker's address: {status:?}");
+                        self.refuse(Refusal::Outage);
+                    }
+                }
+            }
+            Effect::Refuse(refusal) => self.refuse(refusal),
+            Effect::Observe(observation) => {
+                self.inventory.borrow_mut().observations.push(observation);
+                self.wake();
+            }
+            Effect::Release(release) => {
+                self.inventory.borrow_mut().releases.push(release);
+                self.wake();
+            }
+        }
+        Ok(())
+    }
+
+    fn refuse(&self, refusal: Refusal) {
+        self.metrics.refused(refusal);
+        let retry_after = refusal.retry_after_s().to_string();
+        let headers = vec![
+            ("content-type", "application/json"),
+            ("retry-after", retry_after.as_str()),
+            (REASON_HEADER, refusal.reason()),
+        ];
+        host::reply(refusal.status(), headers, &refusal.body());
+    }
+
+    /// News waits for company, but not for long; a full batch does not wait.
+    fn wake(&self) {
+        let full = self.inventory.borrow().has_full_batch();
+        let delay_ms = if full {
+            1
+        } else {
+            self.config.release_delay_ms
+        };
+        let delay = Duration::from_millis(delay_ms);
+        if self.tick.get().is_zero() || delay < self.tick.get() {
+            self.set_tick(delay);
+        }
+    }
+
+    /// The next tick when nothing is urgent.
+    pub(crate) fn rest(&self) {
+        let quarter = self.config.watchdog_ms.checked_div(4).unwrap_or_default();
+        let rest_ms = quarter.clamp(*WATCH_MS.start(), *WATCH_MS.end());
+        self.set_tick(Duration::from_millis(rest_ms));
+    }
+
+    /// The next tick after a delivery failed.
+    pub(crate) fn wait_for_retry(&self) {
+        self.set_tick(Duration::from_millis(
+            self.config.release_retry_ms.min(*WATCH_MS.end()),
+        ));
+    }
+
+    fn set_tick(&self, period: Duration) {
+        if self.tick.replace(period) != period {
+            host::set_tick(period);
+        }
+    }
+
+    /// Answers the streams that waited too long, in the place of a sidecar that never did.
+    pub(crate) fn answer_overdue(&self, root: u32) {
+        let watchdog_us = self.config.watchdog_ms.saturating_mul(1000);
+        let now_us = host::now_us();
+        let is_overdue = |waiting: &Waiting| now_us.saturating_sub(waiting.since_us) >= watchdog_us;
+        let overdue: Vec<_> = (self.waiting.borrow().iter())
+            .filter(|(_, waiting)| is_overdue(waiting))
+            .map(|(&context, waiting)| (context, waiting.lifecycle.clone()))
+            .collect();
+        for (context, lifecycle) in overdue {
+            if host::act_for(context).is_ok() {
+                self.handle(context, &lifecycle, Event::Overdue);
+            }
+        }
+        let _ = host::act_for(root);
+    }
+}

@@ -1,0 +1,63 @@
+-- admit: gives a lease on the worker that the pool's strategy chooses, or says why not.
+--
+-- KEYS     the pool's keys and the holder's (lib/keys.lua)
+-- ARGV 1   lease number within its holder, 1 .. 2^53
+-- ARGV 2   lease id, text: the tombstone's name
+-- Returns  admitted, worker, address, active, lifetime, probe (0 or 1)
+--          denied, reason, retry_after_ms
+--          again           more is to be swept than one call should do: call again
+--          unknown_pool    the pool has no policy
+-- Uses     keys rank strategies policy pool worker lease ejection sweep
+-- Keeps    I1 I2 I3 I4 I5: an id already held gets the same answer and counts once; an ended id
+--          is never admitted again
+-- Cost     O(log N) in the pool's workers; at most 18 calls when nothing is to be swept
+
+local pool = open_pool()
+if not pool then
+  return { 'unknown_pool' }
+end
+local seq, lease_id = ARGV[1], ARGV[2]
+
+local function admitted(worker, lifetime, probe)
+  return { 'admitted', worker.id, worker.address, tostring(worker.active),
+    string.format('%.0f', lifetime), probe and '1' or '0' }
+end
+
+local function denied(reason)
+  redis.call('HINCRBY', POOL, 'rejected:' .. reason, 1)
+  return { 'denied', reason, string.format('%.0f', pool.policy.retry_after_ms) }
+end
+
+local held = read_lease(seq)
+if held then
+  local worker = worker_of(held)
+  if worker then
+    return admitted(worker, held.lifetime, false)
+  end
+  -- Its worker has restarted: the place it named is gone.
+  give_back_lease(pool, nil, seq, false)
+  save_pool(pool)
+  return denied('cancelled')
+end
+if redis.call('ZSCORE', TOMBSTONES, lease_id) then
+  return denied('cancelled')
+end
+
+local swept, changed = sweep(pool)
+if changed then
+  save_pool(pool)
+end
+if not swept then
+  return { 'again' }
+end
+
+local member = pool.strategy.choose(pool)
+if not member then
+  return denied(pool.open > 0 and 'pool_full' or 'no_worker')
+end
+local worker = read_worker(worker_in(pool, member))
+local probe = begin_probe(pool, worker)
+take_lease(pool, worker, seq)
+note_admission(pool)
+save_pool(pool)
+return admitted(worker, worker.lifetime, probe)

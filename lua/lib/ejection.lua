@@ -1,0 +1,49 @@
+-- Ejection: a worker that cannot be reached leaves the index for a while. Without it a dead worker,
+-- always idle, attracts nearly all traffic.
+--
+-- After its exile it gets a single probe, and stays out until the probe's fate is known. What was
+-- learned from a lease older than the exile says nothing about the worker now, and is ignored.
+
+local EJECTS = { connect_failed = true, reset_before_headers = true }
+local REACHED = { success = true, warning = true }
+
+-- Doublings beyond this change nothing: the exile is at its maximum long before.
+local EJECTIONS_MAX = 40
+
+local function exile_ms(pool, ejections)
+  return math.min(pool.policy.ejection_ms * 2 ^ (ejections - 1), pool.policy.ejection_max_ms)
+end
+
+local function exile(pool, worker)
+  worker.ejected_until = pool.now + exile_ms(pool, worker.ejections)
+  redis.call('ZADD', EJECTED, worker.ejected_until, worker.id)
+end
+
+local function eject(pool, worker)
+  worker.ejections = math.min(worker.ejections + 1, EJECTIONS_MAX)
+  worker.ejected_at = pool.now
+  exile(pool, worker)
+  redis.call('HINCRBY', POOL, 'ejections', 1)
+end
+
+-- Chosen for the first time after an exile: this lease is the probe, and no other follows it.
+local function begin_probe(pool, worker)
+  if worker.ejections == 0 then
+    return false
+  end
+  exile(pool, worker)
+  return true
+end
+
+local function learn(pool, worker, lease, outcome)
+  local current = worker.ejections == 0 or lease.since >= worker.ejected_at
+  if not current then
+    return
+  end
+  if EJECTS[outcome] then
+    eject(pool, worker)
+  elseif REACHED[outcome] and worker.ejections > 0 then
+    worker.ejections, worker.ejected_at, worker.ejected_until = 0, 0, 0
+    redis.call('ZREM', EJECTED, worker.id)
+  end
+end

@@ -1,0 +1,33 @@
+-- observe: learns what a stream found out about its worker while its lease goes on.
+--
+-- KEYS     the pool's keys and the holder's (lib/keys.lua)
+-- ARGV     for each lease two: number, outcome; at most 64 leases
+-- Returns  observed, count of leases, count of ids that are not held
+--          unknown_pool    the pool has no policy
+-- Uses     keys rank strategies policy pool worker lease ejection
+-- Keeps    I6 I11: only a lease's own holder can speak for it
+-- Cost     O(log N) in the pool's workers for each lease; at most 6 calls each
+
+local FIELDS = 2
+local OBSERVATIONS_MAX = 64
+
+local pool = open_pool()
+if not pool then
+  return { 'unknown_pool' }
+end
+local observed, unknown = 0, 0
+
+for first = 1, math.min(#ARGV, OBSERVATIONS_MAX * FIELDS), FIELDS do
+  local lease = read_lease(ARGV[first])
+  local worker = lease and worker_of(lease)
+  if worker then
+    learn(pool, worker, lease, ARGV[first + 1])
+    save_worker(pool, worker)
+    observed = observed + 1
+  else
+    unknown = unknown + 1
+  end
+end
+
+save_pool(pool)
+return { 'observed', tostring(observed), tostring(unknown) }

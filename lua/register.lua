@@ -1,0 +1,40 @@
+-- register: makes a worker known, or a new incarnation of a known one.
+--
+-- KEYS     the pool's keys (lib/keys.lua)
+-- ARGV 1   worker id
+-- ARGV 2   incarnation, text: the same one again changes nothing but the figures below
+-- ARGV 3   address, ip:port
+-- ARGV 4   the worker's own max_concurrent, 0 for none
+-- ARGV 5   weight, above 0
+-- Returns  serve | drain | recycle, active, lifetime
+--          unknown_pool    the pool has no policy
+-- Uses     keys rank strategies policy pool worker advice
+-- Keeps    I2 I3: a new incarnation starts with neither leases nor lifetime; leases of the old one
+--          stay with the old one
+-- Cost     O(log N) in the pool's workers; at most 9 calls
+
+local pool = open_pool()
+if not pool then
+  return { 'unknown_pool' }
+end
+local id, incarnation, address = ARGV[1], ARGV[2], ARGV[3]
+
+local worker = read_worker(id) or new_worker(id)
+if worker.incarnation ~= incarnation then
+  if worker.state == RECYCLING then
+    pool.recycle_ms = pool.now - worker.limit_at
+  end
+  pool.births = pool.births + 1
+  worker.incarnation, worker.birth = incarnation, pool.births
+  worker.active, worker.lifetime, worker.state = 0, 0, AVAILABLE
+  worker.ejections, worker.ejected_at, worker.ejected_until = 0, 0, 0
+  redis.call('ZREM', EJECTED, id)
+elseif worker.state == REMOVED then
+  worker.state = AVAILABLE
+end
+worker.address = address
+worker.max_concurrent = tonumber(ARGV[4])
+worker.weight = tonumber(ARGV[5])
+see_worker(pool, worker)
+save_pool(pool)
+return advice(worker)

@@ -1,0 +1,87 @@
+-- view: the pool as operators see it, one page of workers at a time.
+--
+-- KEYS     the pool's keys (lib/keys.lua)
+-- ARGV 1   cursor, '0' for the first page
+-- Returns  view, next cursor ('0': this was the last page), pool as JSON, workers as JSON array
+--          unknown_pool    the pool has no policy
+-- Uses     keys rank strategies policy pool worker
+-- Keeps    nothing: it only reads
+-- Cost     O(page), a page being about 200 workers (all of them in a small pool)
+
+local PAGE = 200
+
+local pool = open_pool()
+if not pool then
+  return { 'unknown_pool' }
+end
+
+local STATE = { [AVAILABLE] = 'available', [DRAINING] = 'draining', [RECYCLING] = 'recycling',
+  [REMOVED] = 'removed' }
+
+local function state_of(worker)
+  if worker.state ~= REMOVED and not is_fresh(pool, worker) then
+    return 'absent'
+  elseif worker.state == AVAILABLE and worker.ejected_until > 0 then
+    return 'ejected'
+  end
+  return STATE[worker.state]
+end
+
+-- The sum that lifetime_first's promise rests on: restarts do not overlap while a restart takes
+-- less time than `margin` admissions.
+local function margin_ms()
+  local fresh = redis.call('ZCARD', HEARTBEATS)
+  if fresh == 0 or pool.policy.max_lifetime == 0 then
+    return 0
+  end
+  return math.max(1, math.floor(pool.policy.max_lifetime / fresh)) * pool.interval_ms
+end
+
+local counters = redis.call('HGETALL', POOL)
+local rejected, ejections = {}, 0
+local policy_text
+for i = 1, #counters, 2 do
+  local name, value = counters[i], counters[i + 1]
+  local reason = name:match('^rejected:(.*)$')
+  if reason then
+    rejected[reason] = tonumber(value)
+  elseif name == 'ejections' then
+    ejections = tonumber(value)
+  elseif name == 'policy_text' then
+    policy_text = value
+  end
+end
+if next(rejected) == nil then
+  rejected.pool_full = 0 -- cjson writes an empty table as an array
+end
+
+local page = redis.call('HSCAN', WORKERS, ARGV[1], 'COUNT', PAGE)
+local workers = {}
+for i = 1, #page[2], 2 do
+  local worker = read_worker(page[2][i])
+  workers[#workers + 1] = cjson.encode({
+    worker = worker.id,
+    address = worker.address,
+    incarnation = worker.incarnation,
+    state = state_of(worker),
+    active = worker.active,
+    lifetime = worker.lifetime,
+    weight = worker.weight,
+    heartbeat_age_ms = math.floor(pool.now - worker.heartbeat),
+  })
+end
+
+return { 'view', page[1], cjson.encode({
+  policy = cjson.decode(policy_text),
+  policy_version = pool.policy.version,
+  active = pool.connections,
+  open = pool.open,
+  fresh = redis.call('ZCARD', HEARTBEATS),
+  at_limit = pool.at_limit,
+  recycles_total = pool.recycles,
+  overlaps_total = pool.overlaps,
+  ejections_total = ejections,
+  recycle_ms = pool.recycle_ms,
+  margin_ms = margin_ms(),
+  rejected = rejected,
+}), '[' .. table.concat(workers, ',') .. ']' }

@@ -1,0 +1,29 @@
+//! What can go wrong between the sidecar and its Redis: one variant for each thing a caller can do.
+
+use admission::id::{PoolName, WorkerId};
+
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Redis is away, or too slow. Trying again later may help.
+    #[error("Redis cannot be asked: {0}")]
+    Unavailable(String),
+    /// Neither Redis nor the settings file knows the pool.
+    #[error("pool {0} is not known: add [pools.{0}] to the settings file")]
+    UnknownPool(PoolName),
+    #[error("pool {pool} has no worker {worker}")]
+    UnknownWorker { pool: PoolName, worker: WorkerId },
+    /// The script and this binary disagree, which is a bug or a mixed installation.
+    #[error("pool {pool}: script {verb} answered {reply:?}")]
+    Reply {
+        pool: PoolName,
+        verb: &'static str,
+        reply: Vec<String>,
+    },
+    /// Redis refused the script itself.
+    #[error("pool {pool}: script {verb} failed: {error}")]
+    Script {
+        pool: PoolName,
+        verb: &'static str,
+        error: String,
+    },
+}

@@ -1,0 +1,23 @@
+//! The only place where Redis keys are spelled. The braces are the Redis Cluster hash tag: all keys
+//! of one pool live on one shard, so that one script can reach them.
+
+use admission::id::{Epoch, PoolName};
+
+/// The keys of a pool, in the order that `lua/lib/keys.lua` names them.
+pub(crate) fn pool_keys(pool: &PoolName) -> [String; 7] {
+    [
+        "pool",
+        "workers",
+        "index",
+        "heartbeats",
+        "absent",
+        "ejected",
+        "tombstones",
+    ]
+    .map(|name| format!("ws:{{{pool}}}:{name}"))
+}
+
+/// The leases of one holder in a pool: the key after the pool's own.
+pub(crate) fn holder_key(pool: &PoolName, epoch: &Epoch) -> String {
+    format!("ws:{{{pool}}}:holder:{epoch}")
+}

@@ -1,0 +1,102 @@
+//! The `berth` command.
+
+use clap::{Parser, Subcommand};
+use redis_sidecar::{scripts, serve, settings};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tracing_subscriber::EnvFilter;
+
+/// Session-aware admission for Envoy fleets.
+#[derive(Debug, Parser)]
+#[command(name = "berth", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the sidecar that Envoy's filter, workers and operators talk to.
+    ///
+    /// Settings come from the file and from variables named BERTH__SECTION__SETTING, which win:
+    /// BERTH__REDIS__URL=redis://10.0.0.5:6379 sets redis.url. RUST_LOG sets the log level.
+    Serve {
+        /// The settings file (TOML).
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+        /// Print every setting in force and where it came from, then exit.
+        #[arg(long)]
+        print_config: bool,
+    },
+    /// Write the Lua scripts, as Redis runs them, into a directory: one file per verb.
+    Scripts {
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+    },
+}
+
+type Failure = Box<dyn std::error::Error>;
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Serve {
+            config,
+            print_config,
+        } => run_serve(config.as_deref(), print_config),
+        Command::Scripts { directory } => write_scripts(&directory),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("berth: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "the output is what was asked for")]
+fn run_serve(config: Option<&Path>, print_config: bool) -> Result<(), Failure> {
+    let loaded = settings::load(config, std::env::vars())?;
+    if print_config {
+        print!("{}", loaded.describe());
+        return Ok(());
+    }
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?
+        .block_on(async {
+            let stop = CancellationToken::new();
+            cancel_on_signal(stop.clone())?;
+            serve::serve(&loaded.settings, stop).await?;
+            Ok(())
+        })
+}
+
+fn cancel_on_signal(stop: CancellationToken) -> std::io::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("shutting down");
+        stop.cancel();
+    });
+    Ok(())
+}
+
+fn write_scripts(directory: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(directory)?;
+    for source in scripts::ALL {
+        std::fs::write(directory.join(format!("{}.lua", source.verb)), source.code)?;
+    }
+    Ok(())
+}

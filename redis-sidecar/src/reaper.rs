@@ -1,0 +1,33 @@
+//! Looks after the pools when nobody asks. Every sidecar does it, none leads: the work is done by
+//! whoever comes first and costs the others one short script.
+
+use crate::error::StoreError;
+use crate::store::Store;
+use std::time::Duration;
+use tokio::time::MissedTickBehavior;
+use tracing::warn;
+
+/// Runs until it is aborted.
+pub async fn run(store: Store, every: Duration) {
+    let mut rounds = tokio::time::interval(every);
+    rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut failing = false;
+    loop {
+        rounds.tick().await;
+        let result = reap_all(&store).await;
+        match &result {
+            // The link has told of the outage already.
+            Err(StoreError::Unavailable(_)) | Ok(()) => {}
+            Err(error) if !failing => warn!(%error, "cannot look after the pools"),
+            Err(_) => {}
+        }
+        failing = result.is_err();
+    }
+}
+
+async fn reap_all(store: &Store) -> Result<(), StoreError> {
+    for pool in store.pools() {
+        store.reap(pool).await?;
+    }
+    Ok(())
+}

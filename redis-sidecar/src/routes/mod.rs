@@ -1,0 +1,153 @@
+//! The HTTP API. One file per family of verbs; here is what they share.
+
+mod admit;
+mod extract;
+mod health;
+mod metrics;
+mod observe;
+mod pools;
+mod release;
+mod workers;
+
+use crate::error::StoreError;
+use crate::metrics::Metrics;
+use crate::store::Store;
+use admission::message::{
+    ADMIT_PATH, ErrorAnswer, OBSERVE_PATH, RELEASE_PATH, SIDECAR_HEADER, SIDECAR_HEADER_VALUE,
+};
+use axum::extract::DefaultBodyLimit;
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post, put};
+use axum::{Json, Router};
+use std::sync::Arc;
+use std::time::Duration;
+use tower_http::set_header::SetResponseHeaderLayer;
+
+/// A full batch of releases fits; nothing legitimate is larger.
+const BODY_BYTES_MAX: usize = 16 * 1024;
+
+#[derive(Debug, Clone)]
+pub struct App {
+    store: Store,
+    metrics: Arc<Metrics>,
+    /// Every question is answered within this time, if only to say that there is no answer.
+    answer_timeout: Duration,
+}
+
+impl App {
+    pub fn new(store: Store, answer_timeout: Duration) -> Self {
+        Self {
+            store,
+            metrics: Arc::new(Metrics::new()),
+            answer_timeout,
+        }
+    }
+
+    /// Waits for the store as long as the budget allows, and counts its failures.
+    async fn within_budget<T>(
+        &self,
+        work: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, ApiError> {
+        let late = || StoreError::Unavailable("no answer within the budget".into());
+        let result = tokio::time::timeout(self.answer_timeout, work)
+            .await
+            .unwrap_or_else(|_| Err(late()));
+        if let Err(StoreError::Unavailable(_)) = &result {
+            self.metrics.store_failed();
+        }
+        result.map_err(ApiError::Store)
+    }
+}
+
+pub fn app(state: App) -> Router {
+    let marked = SetResponseHeaderLayer::overriding(
+        HeaderName::from_static(SIDECAR_HEADER),
+        HeaderValue::from_static(SIDECAR_HEADER_VALUE),
+    );
+    Router::new()
+        .route(ADMIT_PATH, post(admit::admit))
+        .route(RELEASE_PATH, post(release::release))
+        .route(OBSERVE_PATH, post(observe::observe))
+        .route("/v1/pools", get(pools::list))
+        .route("/v1/pools/{pool}", get(pools::show))
+        .route(
+            "/v1/pools/{pool}/workers/{worker}",
+            put(workers::register).delete(workers::remove),
+        )
+        .route(
+            "/v1/pools/{pool}/workers/{worker}/heartbeat",
+            post(workers::heartbeat),
+        )
+        .route(
+            "/v1/pools/{pool}/workers/{worker}/drain",
+            post(workers::drain),
+        )
+        .route("/metrics", get(metrics::metrics))
+        .route("/healthz", get(health::healthz))
+        .route("/readyz", get(health::readyz))
+        .fallback(async || ApiError::NoSuchPath)
+        .method_not_allowed_fallback(async || ApiError::NoSuchMethod)
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(marked)
+        .with_state(state)
+}
+
+/// Why a request has no answer. A denial is an answer and never comes here.
+#[derive(Debug)]
+enum ApiError {
+    NoSuchPath,
+    NoSuchMethod,
+    /// The request is not what this route reads.
+    Invalid {
+        status: StatusCode,
+        message: String,
+    },
+    Store(StoreError),
+}
+
+impl ApiError {
+    fn bad_request(message: impl Into<String>) -> Self {
+        Self::Invalid {
+            status: StatusCode::BAD_REQUEST,
+            message: message.into(),
+        }
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let (status, error, message) = match self {
+            Self::NoSuchPath => (
+                StatusCode::NOT_FOUND,
+                "no_such_path",
+                "see docs/architecture.md for the paths".into(),
+            ),
+            Self::NoSuchMethod => (
+                StatusCode::METHOD_NOT_ALLOWED,
+                "no_such_method",
+                "this path is called with another method".into(),
+            ),
+            Self::Invalid { status, message } => (status, "invalid", message),
+            Self::Store(error) => {
+                let (status, word) = match &error {
+                    StoreError::Unavailable(_) => {
+                        (StatusCode::SERVICE_UNAVAILABLE, "store_unavailable")
+                    }
+                    StoreError::UnknownPool(_) => (StatusCode::NOT_FOUND, "unknown_pool"),
+                    StoreError::UnknownWorker { .. } => (StatusCode::NOT_FOUND, "unknown_worker"),
+                    StoreError::Reply { .. } | StoreError::Script { .. } => {
+                        tracing::error!(%error, "the store and this sidecar disagree");
+                        (StatusCode::INTERNAL_SERVER_ERROR, "store_broken")
+                    }
+                };
+                (status, word, error.to_string())
+            }
+        };
+        let body = ErrorAnswer {
+            error: error.into(),
+            message,
+        };
+        (status, Json(body)).into_response()
+    }
+}

@@ -1,0 +1,417 @@
+//! The pools as Redis holds them: one function per verb, each one script call.
+
+use crate::error::StoreError;
+use crate::keys::{holder_key, pool_keys};
+use crate::link::Link;
+use crate::scripts::Scripts;
+use crate::settings::RedisSettings;
+use crate::view::{PoolHead, PoolPage, PoolView, WorkerView};
+use admission::id::{Epoch, PoolName, WorkerId};
+use admission::message::{
+    AdmitAnswer, AdmitRequest, Admitted, Advice, Denied, DenyReason, HeartbeatRequest, Observation,
+    ObserveAnswer, RegisterRequest, Release, ReleaseAnswer, Use, WorkerAnswer,
+};
+use admission::policy::Policy;
+use redis::Script;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A script that says `again` has swept 256 workers; this many in a row are 16,384, more than a
+/// pool is built for.
+const AGAIN_MAX: usize = 64;
+
+#[derive(Debug, Clone)]
+pub struct Store {
+    link: Link,
+    scripts: Arc<Scripts>,
+    /// The settings file's pools: applied at start, and again whenever Redis has lost them.
+    pools: Arc<BTreeMap<PoolName, Policy>>,
+}
+
+/// Who or what a script concerns.
+struct Call<'a> {
+    verb: &'static str,
+    script: &'a Script,
+    pool: &'a PoolName,
+    epoch: Option<&'a Epoch>,
+    args: Vec<String>,
+}
+
+impl Store {
+    /// Starts to connect; must be called inside a tokio runtime.
+    pub fn start(
+        settings: &RedisSettings,
+        pools: BTreeMap<PoolName, Policy>,
+    ) -> Result<Self, StoreError> {
+        let timeout = Duration::from_millis(settings.timeout_ms);
+        let link = Link::start(&settings.url, timeout)
+            .map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        Ok(Self {
+            link,
+            scripts: Arc::new(Scripts::new()),
+            pools: Arc::new(pools),
+        })
+    }
+
+    pub fn pools(&self) -> impl Iterator<Item = &PoolName> {
+        self.pools.keys()
+    }
+
+    pub fn is_up(&self) -> bool {
+        self.link.is_up()
+    }
+
+    pub async fn admit(&self, request: &AdmitRequest) -> Result<AdmitAnswer, StoreError> {
+        let args = || vec![request.lease.seq.to_string(), request.lease.to_string()];
+        for _ in 0..AGAIN_MAX {
+            let call = Call {
+                verb: "admit",
+                script: &self.scripts.admit,
+                pool: &request.pool,
+                epoch: Some(&request.lease.epoch),
+                args: args(),
+            };
+            let reply = self.run(call).await?;
+            if reply != ["again"] {
+                return decode_admit(request, &reply)
+                    .ok_or_else(|| unexpected(&request.pool, "admit", reply));
+            }
+        }
+        Err(unexpected(&request.pool, "admit", vec!["again".into()]))
+    }
+
+    pub async fn release(
+        &self,
+        pool: &PoolName,
+        epoch: &Epoch,
+        releases: &[Release],
+    ) -> Result<ReleaseAnswer, StoreError> {
+        let args = releases.iter().flat_map(|release| {
+            let r#use = match release.r#use {
+                Use::Used => "used",
+                Use::Unused => "unused",
+            };
+            [
+                release.lease.seq.to_string(),
+                release.lease.to_string(),
+                r#use.to_owned(),
+                release.outcome.as_str().to_owned(),
+            ]
+        });
+        let call = Call {
+            verb: "release",
+            script: &self.scripts.release,
+            pool,
+            epoch: Some(epoch),
+            args: args.collect(),
+        };
+        let (released, unknown) = self.run_counted(call, "released").await?;
+        Ok(ReleaseAnswer { released, unknown })
+    }
+
+    pub async fn observe(
+        &self,
+        pool: &PoolName,
+        epoch: &Epoch,
+        observations: &[Observation],
+    ) -> Result<ObserveAnswer, StoreError> {
+        let args = observations
+            .iter()
+            .flat_map(|seen| [seen.lease.seq.to_string(), seen.outcome.as_str().to_owned()]);
+        let call = Call {
+            verb: "observe",
+            script: &self.scripts.observe,
+            pool,
+            epoch: Some(epoch),
+            args: args.collect(),
+        };
+        let (observed, unknown) = self.run_counted(call, "observed").await?;
+        Ok(ObserveAnswer { observed, unknown })
+    }
+
+    pub async fn register(
+        &self,
+        pool: &PoolName,
+        worker: &WorkerId,
+        request: &RegisterRequest,
+    ) -> Result<WorkerAnswer, StoreError> {
+        let args = vec![
+            worker.to_string(),
+            request.incarnation.to_string(),
+            request.address.to_string(),
+            request.max_concurrent.unwrap_or(0).to_string(),
+            request.weight.to_string(),
+        ];
+        self.run_advised("register", &self.scripts.register, pool, worker, args)
+            .await
+    }
+
+    pub async fn heartbeat(
+        &self,
+        pool: &PoolName,
+        worker: &WorkerId,
+        request: &HeartbeatRequest,
+    ) -> Result<WorkerAnswer, StoreError> {
+        let args = vec![worker.to_string(), request.incarnation.to_string()];
+        self.run_advised("heartbeat", &self.scripts.heartbeat, pool, worker, args)
+            .await
+    }
+
+    pub async fn drain(
+        &self,
+        pool: &PoolName,
+        worker: &WorkerId,
+    ) -> Result<WorkerAnswer, StoreError> {
+        let args = vec![worker.to_string()];
+        self.run_advised("drain", &self.scripts.drain, pool, worker, args)
+            .await
+    }
+
+    /// Takes a worker out of its pool. Returns the leases it still has.
+    pub async fn remove(&self, pool: &PoolName, worker: &WorkerId) -> Result<u64, StoreError> {
+        let call = self.pool_call(
+            "remove",
+            &self.scripts.remove,
+            pool,
+            vec![worker.to_string()],
+        );
+        let reply = self.run(call).await?;
+        match reply.as_slice() {
+            [word] if word == "unknown_worker" => Err(unknown_worker(pool, worker)),
+            [word, active] if word == "removed" => active
+                .parse()
+                .map_err(|_| unexpected(pool, "remove", reply.clone())),
+            _ => Err(unexpected(pool, "remove", reply)),
+        }
+    }
+
+    /// Lets the pool's clock go on and does what is due.
+    pub async fn reap(&self, pool: &PoolName) -> Result<(), StoreError> {
+        for _ in 0..AGAIN_MAX {
+            let reply = self
+                .run(self.pool_call("reap", &self.scripts.reap, pool, vec![]))
+                .await?;
+            match reply.as_slice() {
+                [word] if word == "done" => return Ok(()),
+                [word] if word == "again" => {}
+                _ => return Err(unexpected(pool, "reap", reply)),
+            }
+        }
+        Ok(()) // The next round goes on from here.
+    }
+
+    /// One page of the pool, from the cursor that the last page gave; `"0"` is the first.
+    pub async fn view_page(&self, pool: &PoolName, cursor: &str) -> Result<PoolPage, StoreError> {
+        let call = self.pool_call("view", &self.scripts.view, pool, vec![cursor.to_owned()]);
+        let reply = self.run(call).await?;
+        let decode =
+            |head: &str, workers: &str| -> serde_json::Result<(PoolHead, Vec<WorkerView>)> {
+                Ok((serde_json::from_str(head)?, serde_json::from_str(workers)?))
+            };
+        match reply.as_slice() {
+            [word, next, head, workers] if word == "view" => match decode(head, workers) {
+                Ok((head, workers)) => Ok(PoolPage {
+                    head,
+                    workers,
+                    next: (next != "0").then(|| next.clone()),
+                }),
+                Err(_) => Err(unexpected(pool, "view", reply)),
+            },
+            _ => Err(unexpected(pool, "view", reply)),
+        }
+    }
+
+    pub async fn view(&self, pool: &PoolName) -> Result<PoolView, StoreError> {
+        let PoolPage {
+            head,
+            mut workers,
+            mut next,
+        } = self.view_page(pool, "0").await?;
+        while let Some(cursor) = next {
+            let page = self.view_page(pool, &cursor).await?;
+            workers.extend(page.workers);
+            next = page.next;
+        }
+        // A page may repeat what an earlier one had, when Redis rehashes between the two.
+        workers.sort_by(|a, b| a.worker.cmp(&b.worker));
+        workers.dedup_by(|a, b| a.worker == b.worker);
+        Ok(PoolView {
+            pool: pool.clone(),
+            head,
+            workers,
+        })
+    }
+
+    /// Gives the pool this policy. Returns its version.
+    pub async fn apply(&self, pool: &PoolName, policy: &Policy) -> Result<u64, StoreError> {
+        let text = serde_json::to_string(policy).map_err(|error| StoreError::Script {
+            pool: pool.clone(),
+            verb: "policy",
+            error: error.to_string(),
+        })?;
+        let args = vec![
+            policy.strategy.as_str().to_owned(),
+            policy.max_concurrent.to_string(),
+            policy.max_lifetime.to_string(),
+            policy.heartbeat_ttl_ms.to_string(),
+            policy.lease_ttl_ms.to_string(),
+            policy.ejection_ms.to_string(),
+            policy.ejection_max_ms.to_string(),
+            policy.retry_after_ms.to_string(),
+            policy.forget_ms.to_string(),
+            text,
+        ];
+        let reply = self
+            .run_once(&self.pool_call("policy", &self.scripts.policy, pool, args))
+            .await?;
+        match reply.as_slice() {
+            [word, version] if word == "applied" || word == "unchanged" => version
+                .parse()
+                .map_err(|_| unexpected(pool, "policy", reply.clone())),
+            _ => Err(unexpected(pool, "policy", reply)),
+        }
+    }
+
+    /// Applies the settings file's pools.
+    pub async fn apply_pools(&self) -> Result<(), StoreError> {
+        for (pool, policy) in self.pools.iter() {
+            self.apply(pool, policy).await?;
+        }
+        Ok(())
+    }
+
+    fn pool_call<'a>(
+        &self,
+        verb: &'static str,
+        script: &'a Script,
+        pool: &'a PoolName,
+        args: Vec<String>,
+    ) -> Call<'a> {
+        Call {
+            verb,
+            script,
+            pool,
+            epoch: None,
+            args,
+        }
+    }
+
+    /// Runs a script; a pool that Redis has lost but the settings file knows is put back first.
+    async fn run(&self, call: Call<'_>) -> Result<Vec<String>, StoreError> {
+        let reply = self.run_once(&call).await?;
+        if reply != ["unknown_pool"] {
+            return Ok(reply);
+        }
+        let unknown = || StoreError::UnknownPool(call.pool.clone());
+        let policy = self.pools.get(call.pool).ok_or_else(unknown)?;
+        self.apply(call.pool, policy).await?;
+        let reply = self.run_once(&call).await?;
+        if reply == ["unknown_pool"] {
+            return Err(unknown());
+        }
+        Ok(reply)
+    }
+
+    async fn run_once(&self, call: &Call<'_>) -> Result<Vec<String>, StoreError> {
+        let mut invocation = call.script.prepare_invoke();
+        for key in pool_keys(call.pool) {
+            invocation.key(key);
+        }
+        if let Some(epoch) = call.epoch {
+            invocation.key(holder_key(call.pool, epoch));
+        }
+        for arg in &call.args {
+            invocation.arg(arg);
+        }
+        let exchange = async |mut connection| invocation.invoke_async(&mut connection).await;
+        match self.link.call(exchange).await {
+            Some(Ok(reply)) => Ok(reply),
+            Some(Err(error)) if error.kind() == redis::ServerErrorKind::ResponseError.into() => {
+                Err(StoreError::Script {
+                    pool: call.pool.clone(),
+                    verb: call.verb,
+                    error: error.to_string(),
+                })
+            }
+            Some(Err(error)) => Err(StoreError::Unavailable(error.to_string())),
+            None => Err(StoreError::Unavailable("not connected".into())),
+        }
+    }
+
+    async fn run_counted(&self, call: Call<'_>, word: &str) -> Result<(u64, u64), StoreError> {
+        let (pool, verb) = (call.pool, call.verb);
+        let reply = self.run(call).await?;
+        let counts = match reply.as_slice() {
+            [first, known, unknown] if first == word => {
+                known.parse().ok().zip(unknown.parse().ok())
+            }
+            _ => None,
+        };
+        counts.ok_or_else(|| unexpected(pool, verb, reply))
+    }
+
+    async fn run_advised(
+        &self,
+        verb: &'static str,
+        script: &Script,
+        pool: &PoolName,
+        worker: &WorkerId,
+        args: Vec<String>,
+    ) -> Result<WorkerAnswer, StoreError> {
+        let reply = self.run(self.pool_call(verb, script, pool, args)).await?;
+        let answer = match reply.as_slice() {
+            [word] if word == "unknown_worker" => return Err(unknown_worker(pool, worker)),
+            [word] => Advice::parse(word).map(|advice| (advice, 0, 0)),
+            [word, active, lifetime] => (|| {
+                Some((
+                    Advice::parse(word)?,
+                    active.parse().ok()?,
+                    lifetime.parse().ok()?,
+                ))
+            })(),
+            _ => None,
+        };
+        let (advice, active, lifetime) = answer.ok_or_else(|| unexpected(pool, verb, reply))?;
+        Ok(WorkerAnswer {
+            advice,
+            active,
+            lifetime,
+        })
+    }
+}
+
+fn decode_admit(request: &AdmitRequest, reply: &[String]) -> Option<AdmitAnswer> {
+    match reply {
+        [word, worker, address, active, lifetime, probe] if word == "admitted" => {
+            Some(AdmitAnswer::Admitted(Admitted {
+                worker: worker.parse().ok()?,
+                address: address.parse().ok()?,
+                lease: request.lease.clone(),
+                active: active.parse().ok()?,
+                lifetime: lifetime.parse().ok()?,
+                probe: probe == "1",
+            }))
+        }
+        [word, reason, retry_after_ms] if word == "denied" => Some(AdmitAnswer::Denied(Denied {
+            reason: DenyReason::parse(reason)?,
+            retry_after_ms: retry_after_ms.parse().ok()?,
+        })),
+        _ => None,
+    }
+}
+
+fn unknown_worker(pool: &PoolName, worker: &WorkerId) -> StoreError {
+    StoreError::UnknownWorker {
+        pool: pool.clone(),
+        worker: worker.clone(),
+    }
+}
+
+fn unexpected(pool: &PoolName, verb: &'static str, reply: Vec<String>) -> StoreError {
+    StoreError::Reply {
+        pool: pool.clone(),
+        verb,
+        reply,
+    }
+}

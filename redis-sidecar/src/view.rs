@@ -1,0 +1,73 @@
+//! A pool as operators see it: what `lua/view.lua` writes and the API shows.
+
+use admission::id::{Address, Incarnation, PoolName, WorkerId};
+use admission::policy::Policy;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PoolView {
+    pub pool: PoolName,
+    #[serde(flatten)]
+    pub head: PoolHead,
+    pub workers: Vec<WorkerView>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PoolHead {
+    pub policy: Policy,
+    pub policy_version: u64,
+    /// Leases now, of all workers.
+    pub active: u64,
+    /// Workers that could serve if they had room.
+    pub open: u64,
+    /// Workers with a recent heartbeat.
+    pub fresh: u64,
+    /// Workers that reached their lifetime limit and have not restarted yet.
+    pub at_limit: u64,
+    pub recycles_total: u64,
+    /// How often a worker reached its limit while another was still there.
+    pub overlaps_total: u64,
+    pub ejections_total: u64,
+    /// The last restart's length, from the limit to the new registration. Restarts overlap once
+    /// this exceeds `margin_ms`.
+    pub recycle_ms: f64,
+    /// How long `margin` admissions take at the present rate.
+    pub margin_ms: f64,
+    /// Denials since the pool began, by reason.
+    pub rejected: BTreeMap<String, u64>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct WorkerView {
+    pub worker: WorkerId,
+    pub address: Address,
+    pub incarnation: Incarnation,
+    pub state: WorkerState,
+    pub active: u64,
+    pub lifetime: u64,
+    pub weight: f64,
+    pub heartbeat_age_ms: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkerState {
+    Available,
+    Draining,
+    Recycling,
+    Ejected,
+    /// Its heartbeats ended.
+    Absent,
+    /// Taken out of its pool; kept until its last lease ends.
+    Removed,
+}
+
+/// A part of a pool, small enough for one script.
+#[derive(Debug, Clone)]
+pub struct PoolPage {
+    pub head: PoolHead,
+    pub workers: Vec<WorkerView>,
+    /// Where the next page starts; none after the last.
+    pub next: Option<String>,
+}

@@ -1,0 +1,156 @@
+//! The sidecar's HTTP interface, as operators and workers see it.
+
+use crate::http::{self, Answer, Failure, Target};
+use admission::id::{PoolName, WorkerId};
+use admission::message::{
+    ADMIT_PATH, AdmitAnswer, AdmitRequest, HeartbeatRequest, RELEASE_PATH, RegisterRequest,
+    ReleaseAnswer, ReleaseRequest, WorkerAnswer,
+};
+use admission::policy::Policy;
+use hyper::Method;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+
+#[derive(Debug, Clone)]
+pub struct Api {
+    target: Target,
+    pool: PoolName,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub struct PoolView {
+    pub pool: PoolName,
+    pub policy: Policy,
+    pub active: u64,
+    pub workers: Vec<WorkerView>,
+    /// Workers that have reached their lifetime limit and not restarted yet.
+    pub at_limit: u64,
+    pub overlaps_total: u64,
+    pub recycles_total: u64,
+    pub ejections_total: u64,
+    pub rejected: BTreeMap<String, u64>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub struct WorkerView {
+    pub worker: WorkerId,
+    pub address: String,
+    pub incarnation: String,
+    pub state: WorkerState,
+    pub active: u64,
+    pub lifetime: u64,
+    pub heartbeat_age_ms: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkerState {
+    Available,
+    Draining,
+    Recycling,
+    Ejected,
+    Absent,
+    Removed,
+}
+
+impl PoolView {
+    pub fn worker(&self, id: &str) -> Option<&WorkerView> {
+        self.workers
+            .iter()
+            .find(|worker| worker.worker.as_str() == id)
+    }
+
+    pub fn state(&self, id: &str) -> Option<WorkerState> {
+        self.worker(id).map(|worker| worker.state)
+    }
+
+    pub fn available(&self) -> usize {
+        let available = |worker: &&WorkerView| worker.state == WorkerState::Available;
+        self.workers.iter().filter(available).count()
+    }
+
+    /// Lifetimes of all workers together.
+    pub fn lifetimes(&self) -> u64 {
+        self.workers.iter().map(|worker| worker.lifetime).sum()
+    }
+}
+
+impl Api {
+    pub fn new(target: Target, pool: PoolName) -> Self {
+        Self { target, pool }
+    }
+
+    pub async fn is_ready(&self) -> bool {
+        let answer = http::get(&self.target, "/readyz").await;
+        answer.is_ok_and(|answer| answer.status() == 200)
+    }
+
+    pub async fn view(&self) -> Result<PoolView, Failure> {
+        let path = format!("/v1/pools/{}", self.pool);
+        json(http::get(&self.target, &path).await?)
+    }
+
+    pub async fn metrics(&self) -> Result<String, Failure> {
+        let answer = http::get(&self.target, "/metrics").await?;
+        Ok(String::from_utf8(answer.into_body().to_vec())?)
+    }
+
+    pub async fn admit(&self, request: &AdmitRequest) -> Result<AdmitAnswer, Failure> {
+        let body = serde_json::to_string(request)?;
+        json(http::send_json(&self.target, Method::POST, ADMIT_PATH, body).await?)
+    }
+
+    pub async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseAnswer, Failure> {
+        let body = serde_json::to_string(request)?;
+        json(http::send_json(&self.target, Method::POST, RELEASE_PATH, body).await?)
+    }
+
+    pub async fn register(
+        &self,
+        worker: &WorkerId,
+        request: &RegisterRequest,
+    ) -> Result<WorkerAnswer, Failure> {
+        let body = serde_json::to_string(request)?;
+        json(http::send_json(&self.target, Method::PUT, &self.path(worker, ""), body).await?)
+    }
+
+    pub async fn heartbeat(
+        &self,
+        worker: &WorkerId,
+        request: &HeartbeatRequest,
+    ) -> Result<WorkerAnswer, Failure> {
+        let path = self.path(worker, "/heartbeat");
+        let body = serde_json::to_string(request)?;
+        json(http::send_json(&self.target, Method::POST, &path, body).await?)
+    }
+
+    pub async fn drain(&self, worker: &WorkerId) -> Result<(), Failure> {
+        let path = self.path(worker, "/drain");
+        expect_success(&http::send_json(&self.target, Method::POST, &path, String::new()).await?)
+    }
+
+    pub async fn remove(&self, worker: &WorkerId) -> Result<(), Failure> {
+        let path = self.path(worker, "");
+        expect_success(&http::send_json(&self.target, Method::DELETE, &path, String::new()).await?)
+    }
+
+    fn path(&self, worker: &WorkerId, verb: &str) -> String {
+        format!("/v1/pools/{}/workers/{worker}{verb}", self.pool)
+    }
+}
+
+fn expect_success(answer: &Answer) -> Result<(), Failure> {
+    if answer.status().is_success() {
+        return Ok(());
+    }
+    let body = String::from_utf8_lossy(answer.body());
+    Err(format!("{}: {body}", answer.status()).into())
+}
+
+fn json<T: DeserializeOwned>(answer: Answer) -> Result<T, Failure> {
+    expect_success(&answer)?;
+    let body = answer.into_body();
+    serde_json::from_slice(&body)
+        .map_err(|error| format!("{error} in {}", String::from_utf8_lossy(&body)).into())
+}

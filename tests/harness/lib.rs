@@ -1,0 +1,30 @@
+//! Raises real fleets (Redis, sidecars, Envoys, workers) on loopback, for the tests and the demo.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `fleet` | the builder every test starts with |
+//! | `redis`, `sidecar`, `envoy` | one real process each |
+//! | `worker` | a worker that registers, serves, recycles; as a task here or as `demo-worker` |
+//! | `backend` | where requests without a lease go |
+//! | `client` | what clients do: WebSockets over HTTP/1.1 and HTTP/2, plain requests, raw bytes |
+//! | `api` | the sidecar's HTTP interface |
+//! | `wait` | conditions with deadlines, in place of sleeps |
+//! | `paths`, `ports`, `process`, `http` | what the others stand on |
+
+pub mod api;
+pub mod backend;
+pub mod client;
+pub mod envoy;
+pub mod fleet;
+pub mod http;
+pub mod paths;
+pub mod ports;
+pub mod process;
+pub mod redis;
+pub mod sidecar;
+pub mod wait;
+pub mod worker;
+
+pub use client::{Session, Visit};
+pub use fleet::Fleet;
+pub use wait::eventually;

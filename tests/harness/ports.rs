@@ -1,0 +1,34 @@
+//! Loopback ports that nobody uses.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Below the ephemeral range of Linux (32768 and up): a port given out here is not taken by some
+/// outgoing connection in the moment before its server binds it.
+const FIRST: u32 = 15_000;
+const COUNT: u32 = 17_000;
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+pub fn loopback(port: u16) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+}
+
+/// An address that was free a moment ago and is given to nobody else in this process.
+pub fn free() -> SocketAddr {
+    // Test programs that run side by side start at different places.
+    let start = std::process::id().wrapping_mul(311) % COUNT;
+    for _ in 0..COUNT {
+        let step = NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = FIRST + (start + step) % COUNT;
+        let address = loopback(u16::try_from(port).unwrap_or_default());
+        if is_free(address) {
+            return address;
+        }
+    }
+    panic!("no free port between {FIRST} and {}", FIRST + COUNT);
+}
+
+pub fn is_free(address: SocketAddr) -> bool {
+    TcpListener::bind(address).is_ok()
+}

@@ -1,0 +1,120 @@
+//! A child process that writes its log to a file and does not outlive whoever started it.
+
+use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
+use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+#[derive(Debug)]
+pub struct Process {
+    name: String,
+    pid: Pid,
+    child: Mutex<Child>,
+    log: PathBuf,
+}
+
+impl Process {
+    /// Starts `command` with its output in `log`; a later process may go on with the same file.
+    ///
+    /// The child dies with the thread that calls this, so call it from a thread that stays.
+    pub fn start(name: &str, command: &mut Command, log: PathBuf) -> Self {
+        let open = || File::options().create(true).append(true).open(&log);
+        let (output, errors) = match (open(), open()) {
+            (Ok(output), Ok(errors)) => (output, errors),
+            (Err(error), _) | (_, Err(error)) => panic!("{name}: {}: {error}", log.display()),
+        };
+        command.stdin(Stdio::null()).stdout(output).stderr(errors);
+        // Ctrl-C at a terminal reaches a whole group: whoever started this ends it, in its order.
+        command.process_group(0);
+        die_with_parent(command);
+        let child = match command.spawn() {
+            Ok(child) => child,
+            Err(error) => panic!("{name}: cannot start {command:?}: {error}"),
+        };
+        Self {
+            name: name.to_owned(),
+            pid: Pid::from_child(&child),
+            child: Mutex::new(child),
+            log,
+        }
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How the process ended, if it did.
+    pub fn ended(&self) -> Option<ExitStatus> {
+        self.child().try_wait().ok().flatten()
+    }
+
+    /// Whoever waits for a process that is no more would wait for nothing.
+    pub fn expect_running(&self) {
+        if let Some(status) = self.ended() {
+            panic!("{} ended with {status}\n{}", self.name, self.log_tail());
+        }
+    }
+
+    /// Ends it without a chance to tidy up, and waits until it is gone.
+    pub fn kill(&self) {
+        let mut child = self.child();
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+
+    /// Stops it where it stands: its sockets stay open, and nobody answers.
+    pub fn freeze(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    pub fn thaw(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    /// Asks it to end.
+    pub fn terminate(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    fn child(&self) -> MutexGuard<'_, Child> {
+        self.child.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Err(error) = kill_process(self.pid, signal) {
+            panic!("{}: cannot send {signal:?}: {error}", self.name);
+        }
+    }
+
+    /// The last lines of its log, for whoever has to find out what went wrong.
+    pub fn log_tail(&self) -> String {
+        const LINES: usize = 30;
+        let text = fs::read(&self.log).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let lines: Vec<&str> = text.lines().collect();
+        let tail = &lines[lines.len().saturating_sub(LINES)..];
+        format!(
+            "--- {} ({})\n{}",
+            self.name,
+            self.log.display(),
+            tail.join("\n")
+        )
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// A test that is killed runs no destructor: the kernel ends its children.
+fn die_with_parent(command: &mut Command) {
+    #[expect(unsafe_code, reason = "nothing safe runs between fork and exec")]
+    // SAFETY: the closure makes one system call and touches no memory of the parent.
+    unsafe {
+        command.pre_exec(|| Ok(set_parent_process_death_signal(Some(Signal::KILL))?));
+    }
+}

@@ -1,0 +1,106 @@
+//! One `berth serve`.
+
+use crate::api::Api;
+use crate::http::Target;
+use crate::paths;
+use crate::process::Process;
+use crate::wait::eventually;
+use admission::id::PoolName;
+use admission::policy::Policy;
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub name: String,
+    pub listen: SocketAddr,
+    pub redis_url: String,
+    pub pool: PoolName,
+    pub policy: Policy,
+    pub reap_ms: u64,
+}
+
+#[derive(Debug)]
+pub struct Sidecar {
+    pub process: Process,
+    settings: Settings,
+    directory: PathBuf,
+}
+
+impl Sidecar {
+    pub fn start(settings: Settings, directory: &Path) -> Self {
+        Self {
+            process: launch(&settings, directory),
+            settings,
+            directory: directory.to_path_buf(),
+        }
+    }
+
+    /// Starts it again where it was.
+    pub async fn restart(&mut self) {
+        self.process.kill();
+        self.process = launch(&self.settings, &self.directory);
+        self.ready().await;
+    }
+
+    pub fn listen(&self) -> SocketAddr {
+        self.settings.listen
+    }
+
+    pub fn target(&self) -> Target {
+        Target::from(self.settings.listen)
+    }
+
+    pub fn api(&self) -> Api {
+        Api::new(self.target(), self.settings.pool.clone())
+    }
+
+    pub async fn ready(&self) {
+        let api = self.api();
+        let what = format!("{} says it is ready", self.settings.name);
+        eventually(&what, async || {
+            self.process.expect_running();
+            api.is_ready().await
+        })
+        .await;
+    }
+}
+
+fn launch(settings: &Settings, directory: &Path) -> Process {
+    let file = directory.join(format!("{}.toml", settings.name));
+    if let Err(error) = std::fs::write(&file, toml(settings)) {
+        panic!("{}: {error}", file.display());
+    }
+    let mut command = Command::new(paths::program("berth"));
+    command
+        .arg("serve")
+        .arg("--config")
+        .arg(&file)
+        .current_dir(directory);
+    let log = directory.join(format!("{}.log", settings.name));
+    Process::start(&settings.name, &mut command, log)
+}
+
+fn toml(settings: &Settings) -> String {
+    let Settings {
+        listen,
+        redis_url,
+        pool,
+        policy,
+        reap_ms,
+        ..
+    } = settings;
+    let mut text = format!(
+        "listen = [\"{listen}\"]\nreap_ms = {reap_ms}\n\n\
+         [redis]\nurl = \"{redis_url}\"\n\n\
+         [pools.\"{pool}\"]\n"
+    );
+    // A policy is flat, and JSON writes numbers and words as TOML does.
+    let policy = serde_json::to_value(policy).unwrap_or_default();
+    for (setting, value) in policy.as_object().into_iter().flatten() {
+        let _ = writeln!(text, "{setting} = {value}");
+    }
+    text
+}

@@ -1,0 +1,119 @@
+//! A worker as Berth expects one: it registers, sends heartbeats, serves sessions, and obeys when
+//! it is told to drain or to restart. The program `demo-worker` and the tests run this same code.
+
+mod agent;
+mod journal;
+mod server;
+
+pub use journal::Journal;
+pub use server::WORKER_HEADER;
+
+use crate::api::Api;
+use crate::http::{Failure, Target};
+use admission::id::{Address, PoolName, WorkerId};
+use hyper::StatusCode;
+use server::Site;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
+
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub sidecar: Target,
+    pub pool: PoolName,
+    pub id: WorkerId,
+    pub listen: SocketAddr,
+    /// The address that Envoys are told, where it is not the one listened on.
+    pub advertise: Option<Address>,
+    /// Thinking time before every answer.
+    pub delay: Duration,
+    pub heartbeat: Duration,
+    /// How long a restart takes.
+    pub restart: Duration,
+    /// A limit below the pool's.
+    pub max_concurrent: Option<u32>,
+    /// Refuse every upgrade with this status.
+    pub fail_upgrade_with: Option<StatusCode>,
+}
+
+/// The part that serves; absent while the worker restarts or plays dead.
+type Serving = Arc<Mutex<Option<server::Server>>>;
+
+#[derive(Debug)]
+pub struct Worker {
+    id: WorkerId,
+    address: SocketAddr,
+    api: Api,
+    site: Arc<Site>,
+    serving: Serving,
+    agent: JoinHandle<()>,
+}
+
+impl Worker {
+    pub async fn start(settings: Settings) -> std::io::Result<Self> {
+        let listener = TcpListener::bind(settings.listen).await?;
+        let address = listener.local_addr()?;
+        let site = Arc::new(Site::new(&settings));
+        let serving = Arc::new(Mutex::new(Some(server::Server::start(
+            listener,
+            site.clone(),
+        ))));
+        let api = Api::new(settings.sidecar.clone(), settings.pool.clone());
+        let id = settings.id.clone();
+        let agent = agent::Agent::new(settings, address, site.clone(), serving.clone());
+        Ok(Self {
+            id,
+            address,
+            api,
+            site,
+            serving,
+            agent: tokio::spawn(agent.run()),
+        })
+    }
+
+    pub fn id(&self) -> &WorkerId {
+        &self.id
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What really happened here, as opposed to what the pool believes.
+    pub fn journal(&self) -> &Journal {
+        &self.site.journal
+    }
+
+    pub fn fail_upgrades_with(&self, status: Option<StatusCode>) {
+        self.site.set_fail_upgrade_with(status);
+    }
+
+    /// Plays dead: sessions are cut and connections refused, while heartbeats go on.
+    pub async fn stop_serving(&self) {
+        if let Some(server) = self.serving.lock().await.take() {
+            server.cut().await;
+        }
+    }
+
+    /// Heartbeats end without a word, as if the network to the sidecar were gone.
+    pub fn stop_heartbeats(&self) {
+        self.agent.abort();
+    }
+
+    /// Leaves the pool, then waits until the last session has ended.
+    pub async fn leave(&self) -> Result<(), Failure> {
+        self.agent.abort();
+        self.api.remove(&self.id).await?;
+        self.site.idle().await;
+        Ok(())
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.agent.abort();
+    }
+}

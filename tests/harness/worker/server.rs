@@ -1,0 +1,208 @@
+//! The serving half of a worker: WebSocket echo on any path, JSON for everything else.
+
+use super::{Journal, Settings};
+use crate::http::Body;
+use futures_util::StreamExt;
+use hyper::body::Incoming;
+use hyper::header::{CONNECTION, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, UPGRADE};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::upgrade::OnUpgrade;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde_json::json;
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::protocol::Role;
+
+/// Says who served, so that clients need not ask.
+pub const WORKER_HEADER: &str = "x-worker";
+
+/// What stays the same over a worker's restarts.
+#[derive(Debug)]
+pub(super) struct Site {
+    id: String,
+    delay: Duration,
+    /// 0 when upgrades succeed.
+    fail_upgrade_with: AtomicU16,
+    open: watch::Sender<usize>,
+    pub(super) journal: Journal,
+}
+
+impl Site {
+    pub(super) fn new(settings: &Settings) -> Self {
+        let status = settings
+            .fail_upgrade_with
+            .map_or(0, |status| status.as_u16());
+        Self {
+            id: settings.id.to_string(),
+            delay: settings.delay,
+            fail_upgrade_with: AtomicU16::new(status),
+            open: watch::Sender::new(0),
+            journal: Journal::default(),
+        }
+    }
+
+    pub(super) fn set_fail_upgrade_with(&self, status: Option<StatusCode>) {
+        let status = status.map_or(0, |status| status.as_u16());
+        self.fail_upgrade_with.store(status, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        *self.open.borrow() == 0
+    }
+
+    /// Returns when no session is open.
+    pub(super) async fn idle(&self) {
+        // It can only fail without a sender, and `self` has one.
+        let _ = self.open.subscribe().wait_for(|open| *open == 0).await;
+    }
+}
+
+/// One session or request in progress; counted from its first byte to its last.
+struct Occupied(Arc<Site>);
+
+impl Occupied {
+    fn new(site: Arc<Site>) -> Self {
+        site.journal.opened();
+        site.open.send_modify(|open| *open += 1);
+        Self(site)
+    }
+}
+
+impl Drop for Occupied {
+    fn drop(&mut self) {
+        self.0.journal.closed();
+        self.0.open.send_modify(|open| *open -= 1);
+    }
+}
+
+/// A listener and the connections it has accepted.
+#[derive(Debug)]
+pub(super) struct Server {
+    accepting: JoinHandle<()>,
+}
+
+impl Server {
+    pub(super) fn start(listener: TcpListener, site: Arc<Site>) -> Self {
+        Self {
+            accepting: tokio::spawn(accept(listener, site)),
+        }
+    }
+
+    /// Ends everything at once and returns when listener and connections are closed.
+    pub(super) async fn cut(mut self) {
+        self.accepting.abort();
+        let _ = (&mut self.accepting).await;
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+async fn accept(listener: TcpListener, site: Arc<Site>) {
+    // Dropped with this task: aborting it cuts every connection.
+    let mut connections = JoinSet::new();
+    while let Ok((stream, _)) = listener.accept().await {
+        let _ = stream.set_nodelay(true);
+        connections.spawn(connection(stream, site.clone()));
+        while connections.try_join_next().is_some() {}
+    }
+}
+
+/// An upgrade that was granted and begins when its 101 is on the wire.
+type Granted = Arc<Mutex<Option<(OnUpgrade, Occupied)>>>;
+
+async fn connection(stream: TcpStream, site: Arc<Site>) {
+    let granted = Granted::default();
+    let service = service_fn(|request| {
+        let (site, granted) = (site.clone(), granted.clone());
+        async move { Ok::<_, Infallible>(respond(request, site, granted).await) }
+    });
+    let served = http1::Builder::new()
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades()
+        .await;
+    let granted = granted
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take();
+    if let (Ok(()), Some((upgrade, _occupied))) = (served, granted) {
+        echo(upgrade).await;
+    }
+}
+
+async fn respond(
+    mut request: Request<Incoming>,
+    site: Arc<Site>,
+    granted: Granted,
+) -> Response<Body> {
+    let mut response = match (request.uri().path(), request.headers().get(UPGRADE)) {
+        ("/healthz", None) => Response::new(Body::from("ok\n")),
+        (_, None) => answer(&request, &site).await,
+        (_, Some(_)) => upgrade(&mut request, &site, granted).await,
+    };
+    if let Ok(id) = HeaderValue::from_str(&site.id) {
+        response.headers_mut().insert(WORKER_HEADER, id);
+    }
+    response
+}
+
+async fn answer(request: &Request<Incoming>, site: &Arc<Site>) -> Response<Body> {
+    let _occupied = Occupied::new(site.clone());
+    tokio::time::sleep(site.delay).await;
+    let (path, active) = (request.uri().path(), *site.open.borrow());
+    let body = json!({"worker": site.id, "path": path, "active": active});
+    Response::new(Body::from(format!("{body}\n")))
+}
+
+async fn upgrade(
+    request: &mut Request<Incoming>,
+    site: &Arc<Site>,
+    granted: Granted,
+) -> Response<Body> {
+    let occupied = Occupied::new(site.clone());
+    tokio::time::sleep(site.delay).await;
+    let mut response = Response::new(Body::default());
+    if let Ok(status) = StatusCode::from_u16(site.fail_upgrade_with.load(Ordering::Relaxed)) {
+        *response.status_mut() = status;
+        return response;
+    }
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let headers = response.headers_mut();
+    headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+    // A WebSocket over HTTP/2 has no key, and Envoy adds none.
+    if let Some(key) = request.headers().get(SEC_WEBSOCKET_KEY) {
+        if let Ok(accept) = HeaderValue::from_str(&derive_accept_key(key.as_bytes())) {
+            headers.insert(SEC_WEBSOCKET_ACCEPT, accept);
+        }
+    }
+    let session = (hyper::upgrade::on(request), occupied);
+    *granted.lock().unwrap_or_else(PoisonError::into_inner) = Some(session);
+    response
+}
+
+async fn echo(upgrade: OnUpgrade) {
+    let Ok(stream) = upgrade.await else { return };
+    let socket = WebSocketStream::from_raw_socket(TokioIo::new(stream), Role::Server, None).await;
+    let (sink, stream) = socket.split();
+    let messages = stream.filter(|message| {
+        // Pings and closes are answered by the library.
+        let echoed = message
+            .as_ref()
+            .is_ok_and(|message| message.is_text() || message.is_binary());
+        std::future::ready(echoed || message.is_err())
+    });
+    let _ = messages.forward(sink).await;
+}
