@@ -70,7 +70,7 @@ pub(crate) fn plugin_configuration() -> Bytes {
 }
 
 pub(crate) fn node_id() -> Bytes {
-    let mut id = property(&["node", "id"]).unwrap_or_default();
+    let mut id = property(&["xds", "node", "id"]).unwrap_or_default();
     id.truncate(PROPERTY_BYTES_MAX);
     id
 }
@@ -114,6 +114,11 @@ pub(crate) fn call(callout: Callout<'_>) -> Result<u32, Status> {
 /// Fails on Envoys that do not have the function.
 pub(crate) fn set_filter_state(arguments: &[u8]) -> Result<(), Status> {
     hostcalls::call_foreign_function("set_envoy_filter_state", Some(arguments)).map(|_| ())
+}
+
+/// Envoy chose the route before the filter spoke: this makes it choose again.
+pub(crate) fn clear_route_cache() -> Result<(), Status> {
+    hostcalls::call_foreign_function("clear_route_cache", None).map(|_| ())
 }
 
 pub(crate) fn resume_request() {

@@ -29,7 +29,9 @@ pub(crate) fn name(config: &FilterConfig, address: Address) -> Result<(), Status
     let address = address.to_string();
     match config.route_by {
         RouteBy::OriginalDst => match host::set_filter_state(&state_arguments(&address)) {
-            Ok(()) => Ok(()),
+            // Routes may ask whether an address was named. A changed header makes Envoy choose the
+            // route anew by itself, filter state does not.
+            Ok(()) => host::clear_route_cache(),
             // Envoy before 1.37 does not have the function.
             Err(_) => host::set_request_header(ORIGINAL_DST_HEADER, &address),
         },

@@ -3,6 +3,7 @@
 use crate::http::{self, Answer, Body, Failure, Target};
 use crate::worker::WORKER_HEADER;
 use admission::reply::REASON_HEADER;
+use futures_util::future::join_all;
 use futures_util::{SinkExt, StreamExt};
 use hyper::client::conn::http2;
 use hyper::ext::Protocol;
@@ -11,6 +12,7 @@ use hyper::{Method, Request, StatusCode, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::fmt;
 use std::net::SocketAddr;
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_tungstenite::WebSocketStream;
@@ -18,10 +20,13 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::protocol::Role;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
+/// No client waits longer, so that a test fails rather than hangs.
+const PATIENCE: Duration = Duration::from_secs(15);
+
 /// How an attempt to open a WebSocket ended.
 #[derive(Debug)]
 pub enum Visit {
-    Admitted(Session),
+    Admitted(Box<Session>),
     Refused(Refused),
 }
 
@@ -50,7 +55,7 @@ impl Refused {
 impl Visit {
     pub fn admitted(self) -> Session {
         match self {
-            Self::Admitted(session) => session,
+            Self::Admitted(session) => *session,
             Self::Refused(refused) => panic!("not admitted: {refused:?}"),
         }
     }
@@ -61,6 +66,22 @@ impl Visit {
             Self::Admitted(session) => panic!("admitted by {}", session.worker),
         }
     }
+}
+
+/// Those who came in, and those who did not.
+pub fn split(visits: Vec<Visit>) -> (Vec<Session>, Vec<Refused>) {
+    let (mut sessions, mut refusals) = (Vec::new(), Vec::new());
+    for visit in visits {
+        match visit {
+            Visit::Admitted(session) => sessions.push(*session),
+            Visit::Refused(refused) => refusals.push(refused),
+        }
+    }
+    (sessions, refusals)
+}
+
+pub async fn close_all(sessions: Vec<Session>) {
+    join_all(sessions.into_iter().map(Session::close)).await;
 }
 
 trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -83,19 +104,21 @@ impl fmt::Debug for Session {
 impl Session {
     /// Whether the worker on the other end still answers.
     pub async fn echoes(&mut self, text: &str) -> bool {
-        if self.socket.send(Message::text(text)).await.is_err() {
-            return false;
-        }
-        match self.socket.next().await {
-            Some(Ok(answer)) => answer.to_text().is_ok_and(|answer| answer == text),
-            Some(Err(_)) | None => false,
-        }
+        let echo = async {
+            self.socket.send(Message::text(text)).await.ok()?;
+            self.socket.next().await?.ok()
+        };
+        let answer = tokio::time::timeout(PATIENCE, echo).await.ok().flatten();
+        answer.is_some_and(|answer| answer.to_text().is_ok_and(|answer| answer == text))
     }
 
     /// Says goodbye and waits until the other side has, too.
     pub async fn close(mut self) {
-        let _ = self.socket.close(None).await;
-        while let Some(Ok(_)) = self.socket.next().await {}
+        let goodbye = async {
+            let _ = self.socket.close(None).await;
+            while let Some(Ok(_)) = self.socket.next().await {}
+        };
+        let _ = tokio::time::timeout(PATIENCE, goodbye).await;
     }
 }
 
@@ -115,9 +138,10 @@ impl Client {
     }
 
     pub async fn websocket_with(&self, path: &str, headers: HeaderMap) -> Visit {
-        match self.try_websocket(path, headers).await {
-            Ok(visit) => visit,
-            Err(error) => panic!("no answer to a WebSocket upgrade: {error}"),
+        match tokio::time::timeout(PATIENCE, self.try_websocket(path, headers)).await {
+            Ok(Ok(visit)) => visit,
+            Ok(Err(error)) => panic!("no answer to a WebSocket upgrade: {error}"),
+            Err(_) => panic!("no answer to a WebSocket upgrade within {PATIENCE:?}"),
         }
     }
 
@@ -128,10 +152,10 @@ impl Client {
         stream.set_nodelay(true)?;
         let stream: Box<dyn Wire> = Box::new(stream);
         match tokio_tungstenite::client_async(request, stream).await {
-            Ok((socket, response)) => Ok(Visit::Admitted(Session {
-                socket,
-                worker: worker_of(response.headers()),
-            })),
+            Ok((socket, response)) => {
+                let worker = worker_of(response.headers());
+                Ok(Visit::Admitted(Box::new(Session { socket, worker })))
+            }
             Err(Error::Http(response)) => {
                 let body = response.body().as_deref().unwrap_or_default();
                 Ok(Visit::Refused(Refused::new(
@@ -174,7 +198,7 @@ impl Client {
         let worker = worker_of(response.headers());
         let stream: Box<dyn Wire> = Box::new(TokioIo::new(hyper::upgrade::on(response).await?));
         let socket = WebSocketStream::from_raw_socket(stream, Role::Client, None).await;
-        Ok(Visit::Admitted(Session { socket, worker }))
+        Ok(Visit::Admitted(Box::new(Session { socket, worker })))
     }
 
     pub async fn get(&self, path: &str) -> Answer {

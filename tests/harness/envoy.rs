@@ -63,7 +63,7 @@ impl Envoy {
             .args(["--concurrency", &settings.concurrency.to_string()])
             // Several Envoys on one machine would otherwise fight over one shared memory region.
             .arg("--disable-hot-restart")
-            .args(["--log-level", "info"])
+            .args(["--log-level", "warning"])
             .current_dir(directory);
         let process = Process::start(name, &mut command, directory.join(format!("{name}.log")));
         Self { process, settings }

@@ -19,6 +19,9 @@ use std::fmt;
 use std::time::Duration;
 use tempfile::TempDir;
 
+/// A change to the filter's settings, made for each Envoy.
+type AdjustFilter = Box<dyn Fn(&mut Value)>;
+
 /// A fleet to be raised. Each test raises its own, with a Redis of its own.
 pub struct Fleet {
     envoys: usize,
@@ -29,7 +32,7 @@ pub struct Fleet {
     heartbeat: Duration,
     restart: Duration,
     delay: Duration,
-    adjust_filter: Box<dyn Fn(&mut Value)>,
+    adjust_filter: AdjustFilter,
 }
 
 impl fmt::Debug for Fleet {
@@ -320,11 +323,9 @@ impl RunningFleet {
 impl Drop for RunningFleet {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!(
-                "{}\n--- all of them were in {:?}",
-                self.log_tails(),
-                self.directory.path()
-            );
+            self.directory.disable_cleanup(true);
+            let logs = self.directory.path().display();
+            eprintln!("{}\n--- all logs stay in {logs}", self.log_tails());
         }
     }
 }

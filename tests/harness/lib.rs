@@ -6,7 +6,9 @@
 //! | `redis`, `sidecar`, `envoy` | one real process each |
 //! | `worker` | a worker that registers, serves, recycles; as a task here or as `demo-worker` |
 //! | `backend` | where requests without a lease go |
+//! | `decoy` | a server that nobody may reach |
 //! | `client` | what clients do: WebSockets over HTTP/1.1 and HTTP/2, plain requests, raw bytes |
+//! | `load` | many sessions at a steady rate |
 //! | `api` | the sidecar's HTTP interface |
 //! | `wait` | conditions with deadlines, in place of sleeps |
 //! | `paths`, `ports`, `process`, `http` | what the others stand on |
@@ -14,9 +16,11 @@
 pub mod api;
 pub mod backend;
 pub mod client;
+pub mod decoy;
 pub mod envoy;
 pub mod fleet;
 pub mod http;
+pub mod load;
 pub mod paths;
 pub mod ports;
 pub mod process;
@@ -25,6 +29,8 @@ pub mod sidecar;
 pub mod wait;
 pub mod worker;
 
-pub use client::{Session, Visit};
-pub use fleet::Fleet;
+pub use client::{Session, Visit, close_all, split};
+pub use envoy::RouteBy;
+pub use fleet::{Fleet, RunningFleet};
+pub use load::Load;
 pub use wait::eventually;

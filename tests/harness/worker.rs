@@ -98,6 +98,14 @@ impl Worker {
         }
     }
 
+    /// Comes back to life where it was.
+    pub async fn resume_serving(&self) -> std::io::Result<()> {
+        let listener = TcpListener::bind(self.address).await?;
+        let server = server::Server::start(listener, self.site.clone());
+        *self.serving.lock().await = Some(server);
+        Ok(())
+    }
+
     /// Heartbeats end without a word, as if the network to the sidecar were gone.
     pub fn stop_heartbeats(&self) {
         self.agent.abort();

@@ -183,10 +183,10 @@ async fn upgrade(
     headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
     headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
     // A WebSocket over HTTP/2 has no key, and Envoy adds none.
-    if let Some(key) = request.headers().get(SEC_WEBSOCKET_KEY) {
-        if let Ok(accept) = HeaderValue::from_str(&derive_accept_key(key.as_bytes())) {
-            headers.insert(SEC_WEBSOCKET_ACCEPT, accept);
-        }
+    let key = request.headers().get(SEC_WEBSOCKET_KEY);
+    let accept = key.map(|key| HeaderValue::from_str(&derive_accept_key(key.as_bytes())));
+    if let Some(Ok(accept)) = accept {
+        headers.insert(SEC_WEBSOCKET_ACCEPT, accept);
     }
     let session = (hyper::upgrade::on(request), occupied);
     *granted.lock().unwrap_or_else(PoisonError::into_inner) = Some(session);

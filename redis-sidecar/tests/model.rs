@@ -1,0 +1,155 @@
+//! The scripts against the brute-force model: the same events, the same decisions.
+
+mod support;
+
+use admission::id::Incarnation;
+use admission::message::{AdmitAnswer, Use};
+use admission::model::{self, Decision};
+use admission::outcome::Outcome;
+use support::{Pool, id};
+
+const EVENTS: usize = 4000;
+const WORKERS: u64 = 6;
+
+/// SplitMix64: small, and the same everywhere, so that a failing seed fails again.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (mixed ^ (mixed >> 31)) % bound
+    }
+}
+
+struct Twins {
+    pool: Pool,
+    model: model::Pool,
+    dice: Dice,
+    lives: u64,
+}
+
+impl Twins {
+    async fn new(seed: u64) -> Self {
+        let mut dice = Dice(seed);
+        let (max_concurrent, max_lifetime) = (1 + dice.below(4) as u32, 1 + dice.below(30) as u32);
+        let pool = Pool::with(|policy| {
+            policy.max_concurrent = max_concurrent;
+            policy.max_lifetime = max_lifetime;
+        })
+        .await;
+        let model = model::Pool::new(pool.view().await.head.policy);
+        Self {
+            pool,
+            model,
+            dice,
+            lives: 0,
+        }
+    }
+
+    async fn step(&mut self) {
+        match self.dice.below(100) {
+            0..55 => self.admit().await,
+            55..92 => self.release().await,
+            92..98 => self.register().await,
+            _ => self.drain().await,
+        }
+    }
+
+    async fn admit(&mut self) {
+        let lease = self.pool.mint();
+        let expected = self.model.admit(lease.seq);
+        let decided = match self.pool.ask(&lease).await {
+            AdmitAnswer::Admitted(admitted) => Decision::Admitted {
+                worker: admitted.worker,
+                active: admitted.active,
+                lifetime: admitted.lifetime,
+            },
+            AdmitAnswer::Denied(denied) => Decision::Denied(denied.reason),
+        };
+        assert_eq!(decided, expected);
+    }
+
+    async fn release(&mut self) {
+        let count = self.model.leases.len() as u64;
+        if count == 0 {
+            return;
+        }
+        let which = self.dice.below(count) as usize;
+        let seq = *self.model.leases.keys().nth(which).expect("a lease");
+        let used = if self.dice.below(5) == 0 {
+            Use::Unused
+        } else {
+            Use::Used
+        };
+        self.model.release(seq, used);
+        let mut lease = self.pool.mint();
+        lease.seq = seq;
+        let answer = self.pool.release_as(&lease, used, Outcome::Success).await;
+        assert_eq!(answer.released, 1);
+    }
+
+    /// A new worker, a new life of a known one, or the same life with another limit.
+    async fn register(&mut self) {
+        let worker = format!("w{}", self.dice.below(WORKERS));
+        let known = self.model.workers.get(&id(&worker));
+        let incarnation = match known {
+            Some(known) if self.dice.below(3) == 0 => known.incarnation.to_string(),
+            Some(_) | None => {
+                self.lives += 1;
+                format!("life-{}", self.lives)
+            }
+        };
+        let own = Some(1 + self.dice.below(4) as u32).filter(|limit| *limit < 4);
+        let parsed = Incarnation::parse(&incarnation).expect("an incarnation");
+        self.model.register(&id(&worker), parsed, own);
+        self.pool.register_with(&worker, &incarnation, own).await;
+    }
+
+    async fn drain(&mut self) {
+        let worker = id(&format!("w{}", self.dice.below(WORKERS)));
+        self.model.drain(&worker);
+        let _ = self.pool.store.drain(&self.pool.name, &worker).await;
+    }
+
+    async fn compare(&self) {
+        let view = self.pool.view().await;
+        assert_eq!(view.head.active, self.model.leases.len() as u64);
+        assert_eq!(view.workers.len(), self.model.workers.len());
+        for shown in &view.workers {
+            let expected = &self.model.workers[&shown.worker];
+            let figures = (shown.active, shown.lifetime);
+            assert_eq!(
+                figures,
+                (expected.active, expected.lifetime),
+                "{}",
+                shown.worker
+            );
+        }
+    }
+}
+
+async fn agree(seed: u64) {
+    let mut twins = Twins::new(seed).await;
+    for _ in 0..EVENTS {
+        twins.step().await;
+    }
+    twins.compare().await;
+}
+
+#[tokio::test]
+async fn agrees_with_the_model_seed_1() {
+    agree(1).await;
+}
+
+#[tokio::test]
+async fn agrees_with_the_model_seed_2() {
+    agree(2).await;
+}
+
+#[tokio::test]
+async fn agrees_with_the_model_seed_3() {
+    agree(3).await;
+}

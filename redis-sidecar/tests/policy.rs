@@ -1,0 +1,66 @@
+mod support;
+
+use admission::message::DenyReason;
+use admission::policy::Policy;
+use support::Pool;
+
+#[tokio::test]
+async fn a_new_policy_takes_effect_at_the_next_decision_and_loses_no_lease() {
+    let pool = Pool::with(|policy| policy.max_concurrent = 1).await;
+    pool.register("w1", "a").await;
+    pool.admit().await;
+    assert_eq!(pool.denied().await, DenyReason::PoolFull);
+    let wider = Policy {
+        max_concurrent: 3,
+        ..Policy::default()
+    };
+    assert_eq!(pool.store.apply(&pool.name, &wider).await.unwrap(), 2);
+    assert_eq!(pool.admit().await.active, 2);
+    assert_eq!(pool.view().await.head.active, 2);
+}
+
+#[tokio::test]
+async fn the_same_policy_again_changes_nothing() {
+    let pool = Pool::with(|_| {}).await;
+    assert_eq!(
+        pool.store
+            .apply(&pool.name, &Policy::default())
+            .await
+            .unwrap(),
+        1
+    );
+}
+
+#[tokio::test]
+async fn a_lowered_lifetime_limit_recycles_who_is_above_it() {
+    let pool = Pool::with(|policy| policy.max_concurrent = 9).await;
+    pool.register("w1", "a").await;
+    for _ in 0..3 {
+        pool.admit().await;
+    }
+    let lower = Policy {
+        max_lifetime: 2,
+        max_concurrent: 9,
+        ..Policy::default()
+    };
+    pool.store.apply(&pool.name, &lower).await.unwrap();
+    assert_eq!(pool.denied().await, DenyReason::NoWorker);
+    assert_eq!(pool.view().await.head.at_limit, 1);
+}
+
+#[tokio::test]
+async fn a_pool_that_redis_lost_is_put_back() {
+    let pool = Pool::with(|_| {}).await;
+    pool.redis.command(&["FLUSHALL"]).await;
+    assert_eq!(pool.denied().await, DenyReason::NoWorker);
+    pool.register("w1", "a").await;
+    pool.admit().await;
+}
+
+#[tokio::test]
+async fn scripts_that_redis_lost_are_put_back() {
+    let pool = Pool::with(|_| {}).await;
+    pool.register("w1", "a").await;
+    pool.redis.command(&["SCRIPT", "FLUSH"]).await;
+    pool.admit().await;
+}

@@ -1,0 +1,257 @@
+//! A private Redis for each test, and a pool that reads like a story.
+
+#![allow(dead_code, unreachable_pub, reason = "each test file includes it whole and uses its part")]
+
+use admission::id::{Address, Epoch, HolderId, Incarnation, LeaseId, PoolName, WorkerId};
+use admission::message::{
+    AdmitAnswer, AdmitRequest, Admitted, DenyReason, HeartbeatRequest, Observation,
+    RegisterRequest, Release, ReleaseAnswer, Use, WorkerAnswer,
+};
+use admission::outcome::Outcome;
+use admission::policy::Policy;
+use redis_sidecar::settings::RedisSettings;
+use redis_sidecar::store::Store;
+use redis_sidecar::view::{PoolView, WorkerView};
+use std::collections::BTreeMap;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Generous: a busy machine must not make a test fail.
+pub const DEADLINE: Duration = Duration::from_secs(20);
+
+/// A redis-server on a Unix socket, without persistence, ended with the test.
+pub struct Redis {
+    process: Child,
+    directory: tempfile::TempDir,
+}
+
+impl Redis {
+    pub fn start() -> Self {
+        let directory = tempfile::tempdir().expect("a directory for the socket");
+        let process = Command::new("redis-server")
+            .args([
+                "--port",
+                "0",
+                "--save",
+                "",
+                "--appendonly",
+                "no",
+                "--unixsocket",
+            ])
+            .arg(directory.path().join("redis.sock"))
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("redis-server on PATH; `make setup` installs it");
+        Self { process, directory }
+    }
+
+    pub fn url(&self) -> String {
+        format!(
+            "redis+unix://{}",
+            self.directory.path().join("redis.sock").display()
+        )
+    }
+
+    /// A second way in, for what no verb does.
+    pub async fn command(&self, words: &[&str]) {
+        let client = redis::Client::open(self.url()).expect("a client");
+        let mut connection = client
+            .get_multiplexed_async_connection()
+            .await
+            .expect("Redis");
+        let mut command = redis::cmd(words[0]);
+        command.arg(&words[1..]);
+        let _: redis::Value = command
+            .query_async(&mut connection)
+            .await
+            .expect("an answer");
+    }
+
+    pub fn settings(&self) -> RedisSettings {
+        RedisSettings {
+            url: self.url(),
+            // Nothing here measures time: a slow machine must not look like an outage.
+            timeout_ms: 10_000,
+        }
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A pool with its own Redis, asked through a holder of its own.
+pub struct Pool {
+    pub redis: Redis,
+    pub store: Store,
+    pub name: PoolName,
+    pub holder: HolderId,
+    pub minted: AtomicU64,
+}
+
+impl Pool {
+    pub async fn with(adjust: impl FnOnce(&mut Policy)) -> Self {
+        let mut policy = Policy::default();
+        adjust(&mut policy);
+        policy.validate().expect("a valid policy");
+        let redis = Redis::start();
+        let name = PoolName::parse("demo").expect("a pool name");
+        let pools = BTreeMap::from([(name.clone(), policy)]);
+        let pool = Self {
+            store: Store::start(&redis.settings(), pools).expect("a store"),
+            redis,
+            name,
+            holder: holder(1),
+            minted: AtomicU64::new(0),
+        };
+        eventually(async || pool.store.apply_pools().await.is_ok()).await;
+        pool
+    }
+
+    /// Another sidecar's store on the same Redis.
+    pub async fn second_store(&self) -> Store {
+        let store = Store::start(&self.redis.settings(), BTreeMap::new()).expect("a store");
+        eventually(async || store.is_up()).await;
+        store
+    }
+
+    pub fn mint(&self) -> LeaseId {
+        LeaseId {
+            epoch: self.holder.epoch.clone(),
+            seq: self.minted.fetch_add(1, Ordering::Relaxed) + 1,
+        }
+    }
+
+    pub async fn register(&self, worker: &str, incarnation: &str) -> WorkerAnswer {
+        self.register_with(worker, incarnation, None).await
+    }
+
+    pub async fn register_with(
+        &self,
+        worker: &str,
+        incarnation: &str,
+        max_concurrent: Option<u32>,
+    ) -> WorkerAnswer {
+        let request = RegisterRequest {
+            address: Address::parse("10.0.0.1:80").expect("an address"),
+            incarnation: Incarnation::parse(incarnation).expect("an incarnation"),
+            max_concurrent,
+            weight: 1.0,
+        };
+        let answer = self.store.register(&self.name, &id(worker), &request).await;
+        answer.expect("a registration")
+    }
+
+    pub async fn heartbeat(&self, worker: &str, incarnation: &str) -> WorkerAnswer {
+        let request = HeartbeatRequest {
+            incarnation: Incarnation::parse(incarnation).expect("an incarnation"),
+        };
+        let answer = self
+            .store
+            .heartbeat(&self.name, &id(worker), &request)
+            .await;
+        answer.expect("a heartbeat's answer")
+    }
+
+    pub fn question(&self, lease: &LeaseId) -> AdmitRequest {
+        AdmitRequest {
+            pool: self.name.clone(),
+            holder: self.holder.clone(),
+            lease: lease.clone(),
+        }
+    }
+
+    pub async fn ask(&self, lease: &LeaseId) -> AdmitAnswer {
+        self.store
+            .admit(&self.question(lease))
+            .await
+            .expect("a decision")
+    }
+
+    /// Asks for a new lease and must get it.
+    pub async fn admit(&self) -> Admitted {
+        match self.ask(&self.mint()).await {
+            AdmitAnswer::Admitted(admitted) => admitted,
+            AdmitAnswer::Denied(denied) => panic!("denied: {denied:?}"),
+        }
+    }
+
+    /// Asks for a new lease and must not get it.
+    pub async fn denied(&self) -> DenyReason {
+        match self.ask(&self.mint()).await {
+            AdmitAnswer::Admitted(admitted) => panic!("admitted: {admitted:?}"),
+            AdmitAnswer::Denied(denied) => denied.reason,
+        }
+    }
+
+    pub async fn release(&self, lease: &LeaseId) -> ReleaseAnswer {
+        self.release_as(lease, Use::Used, Outcome::Success).await
+    }
+
+    pub async fn release_as(&self, lease: &LeaseId, r#use: Use, outcome: Outcome) -> ReleaseAnswer {
+        let release = Release {
+            lease: lease.clone(),
+            r#use,
+            outcome,
+            status: None,
+            handshake_us: None,
+            session_us: None,
+        };
+        let answer = self
+            .store
+            .release(&self.name, &self.holder.epoch, &[release])
+            .await;
+        answer.expect("a release")
+    }
+
+    pub async fn observe(&self, lease: &LeaseId, outcome: Outcome) {
+        let observation = Observation {
+            lease: lease.clone(),
+            outcome,
+        };
+        let answer = self
+            .store
+            .observe(&self.name, &self.holder.epoch, &[observation])
+            .await;
+        answer.expect("an observation");
+    }
+
+    pub async fn reap(&self) {
+        self.store.reap(&self.name).await.expect("a round");
+    }
+
+    pub async fn view(&self) -> PoolView {
+        self.store.view(&self.name).await.expect("a view")
+    }
+
+    pub async fn worker(&self, worker: &str) -> WorkerView {
+        let view = self.view().await;
+        let found = view
+            .workers
+            .into_iter()
+            .find(|shown| shown.worker == id(worker));
+        found.expect("a known worker")
+    }
+}
+
+pub fn id(worker: &str) -> WorkerId {
+    WorkerId::parse(worker).expect("a worker id")
+}
+
+pub fn holder(number: u8) -> HolderId {
+    let epoch = Epoch::from_random([number; 16]);
+    HolderId::parse(&format!("envoy-{number}/{epoch}")).expect("a holder")
+}
+
+/// Waits until the condition holds.
+pub async fn eventually(condition: impl AsyncFn() -> bool) {
+    let started = Instant::now();
+    while !condition().await {
+        assert!(started.elapsed() < DEADLINE, "the condition never held");
+        tokio::time::sleep(Duration::from_millis(5)).await; // allow: the pause between two looks
+    }
+}
