@@ -2,6 +2,7 @@
 
 use clap::{Parser, Subcommand};
 use redis_sidecar::{scripts, serve, settings};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
@@ -66,6 +67,7 @@ fn run_serve(config: Option<&Path>, print_config: bool) -> Result<(), Failure> {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
         .init();
     tokio::runtime::Builder::new_multi_thread()

@@ -334,6 +334,19 @@ mod tests {
     }
 
     #[test]
+    fn the_shipped_file_shows_every_setting_with_its_default() {
+        let text = include_str!("../berth.toml");
+        let shipped = load_text(text, &[]).unwrap();
+        let pool = PoolName::parse("demo").unwrap();
+        let expected = Settings {
+            pools: BTreeMap::from([(pool, Policy::default())]),
+            ..Settings::default()
+        };
+        assert_eq!(shipped.settings, expected);
+        assert!(!shipped.describe().contains("# default"), "{}", shipped.describe());
+    }
+
+    #[test]
     fn a_bad_setting_is_named() {
         assert!(refused("lisen = []", &[]).contains("lisen"));
         assert!(refused("[pools.demo]\nmax_concurrent = -1", &[]).contains("max_concurrent"));

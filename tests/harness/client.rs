@@ -112,11 +112,14 @@ impl Session {
         answer.is_some_and(|answer| answer.to_text().is_ok_and(|answer| answer == text))
     }
 
-    /// Says goodbye and waits until the other side has, too.
+    /// Says goodbye and waits until the other side has, too. The end of the connection itself is
+    /// not waited for: Envoy takes a second for that, in case the client has not read everything.
     pub async fn close(mut self) {
         let goodbye = async {
             let _ = self.socket.close(None).await;
-            while let Some(Ok(_)) = self.socket.next().await {}
+            while let Some(Ok(message)) = self.socket.next().await
+                && !message.is_close()
+            {}
         };
         let _ = tokio::time::timeout(PATIENCE, goodbye).await;
     }

@@ -1,6 +1,10 @@
 //! A private Redis for each test, and a pool that reads like a story.
 
-#![allow(dead_code, unreachable_pub, reason = "each test file includes it whole and uses its part")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "each test file includes it whole and uses its part"
+)]
 
 use admission::id::{Address, Epoch, HolderId, Incarnation, LeaseId, PoolName, WorkerId};
 use admission::message::{
@@ -66,6 +70,21 @@ impl Redis {
             .query_async(&mut connection)
             .await
             .expect("an answer");
+    }
+
+    /// Redis answers nothing until `go_on`.
+    pub fn stop(&self) {
+        self.signal("STOP");
+    }
+
+    pub fn go_on(&self) {
+        self.signal("CONT");
+    }
+
+    fn signal(&self, name: &str) {
+        let process = self.process.id().to_string();
+        let status = Command::new("kill").args(["-s", name, &process]).status();
+        assert!(status.expect("kill on PATH").success());
     }
 
     pub fn settings(&self) -> RedisSettings {

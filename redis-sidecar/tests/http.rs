@@ -1,0 +1,228 @@
+//! The routes: what goes over the wire, and what is refused.
+
+mod support;
+
+use admission::message::{SIDECAR_HEADER, SIDECAR_HEADER_VALUE};
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
+use http_body_util::BodyExt;
+use redis_sidecar::{App, app};
+use serde_json::{Value, json};
+use std::time::Duration;
+use support::{Pool, eventually, holder};
+use tower::ServiceExt;
+
+const BUDGET: Duration = Duration::from_secs(10);
+
+struct Answer {
+    status: StatusCode,
+    body: Value,
+    marked: bool,
+}
+
+struct Api {
+    pool: Pool,
+    router: Router,
+}
+
+impl Api {
+    async fn new() -> Self {
+        Self::with_budget(BUDGET).await
+    }
+
+    async fn with_budget(budget: Duration) -> Self {
+        let pool = Pool::with(|_| {}).await;
+        let router = app(App::new(pool.store.clone(), budget));
+        Self { pool, router }
+    }
+
+    async fn call(&self, method: &str, path: &str, body: impl Into<Body>) -> Answer {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("content-type", "application/json")
+            .body(body.into())
+            .expect("a request");
+        let response = self
+            .router
+            .clone()
+            .oneshot(request)
+            .await
+            .expect("an answer");
+        let marked = response
+            .headers()
+            .get(SIDECAR_HEADER)
+            .is_some_and(|mark| mark == SIDECAR_HEADER_VALUE);
+        let status = response.status();
+        let bytes = response
+            .into_body()
+            .collect()
+            .await
+            .expect("a body")
+            .to_bytes();
+        let body = serde_json::from_slice(&bytes)
+            .unwrap_or_else(|_| json!(String::from_utf8_lossy(&bytes)));
+        Answer {
+            status,
+            body,
+            marked,
+        }
+    }
+
+    async fn json(&self, method: &str, path: &str, body: Value) -> Answer {
+        self.call(method, path, body.to_string()).await
+    }
+
+    async fn register(&self) -> Answer {
+        let body = json!({"address": "10.0.0.1:80", "incarnation": "a"});
+        self.json("PUT", "/v1/pools/demo/workers/w1", body).await
+    }
+
+    fn question(&self) -> Value {
+        serde_json::to_value(self.pool.question(&self.pool.mint())).expect("a question")
+    }
+}
+
+#[tokio::test]
+async fn a_lease_is_taken_and_given_back() {
+    let api = Api::new().await;
+    assert_eq!(
+        api.register().await.body,
+        json!({"advice": "serve", "active": 0, "lifetime": 0})
+    );
+    let admitted = api.json("POST", "/v1/admit", api.question()).await;
+    assert_eq!(admitted.body["decision"], "admitted");
+    assert_eq!(admitted.body["address"], "10.0.0.1:80");
+    let release = json!({"pool": "demo", "holder": api.pool.holder, "releases":
+        [{"lease": admitted.body["lease"], "use": "used", "outcome": "success", "status": 101}]});
+    let released = api.json("POST", "/v1/release", release).await;
+    assert_eq!(released.body, json!({"released": 1, "unknown": 0}));
+}
+
+#[tokio::test]
+async fn a_denial_is_an_answer() {
+    let api = Api::new().await;
+    let denied = api.json("POST", "/v1/admit", api.question()).await;
+    assert_eq!(denied.status, StatusCode::OK);
+    assert_eq!(denied.body["reason"], "no_worker");
+}
+
+#[tokio::test]
+async fn every_answer_is_marked() {
+    let api = Api::new().await;
+    for (method, path) in [
+        ("GET", "/healthz"),
+        ("GET", "/nowhere"),
+        ("PUT", "/v1/admit"),
+        ("POST", "/v1/admit"),
+    ] {
+        assert!(api.call(method, path, "").await.marked, "{method} {path}");
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_refused_with_a_reason() {
+    let api = Api::new().await;
+    for body in ["", "{", "[]", r#"{"pool": "a b"}"#, r#"{"pool": "demo"}"#] {
+        let answer = api.call("POST", "/v1/admit", body).await;
+        assert!(answer.status.is_client_error(), "{body}");
+        assert_eq!(answer.body["error"], "invalid", "{body}");
+    }
+    let too_large = api.call("POST", "/v1/release", "x".repeat(17 * 1024)).await;
+    assert_eq!(too_large.status, StatusCode::PAYLOAD_TOO_LARGE);
+    let typo = json!({"address": "10.0.0.1:80", "incarnation": "a", "wieght": 2});
+    let answer = api.json("PUT", "/v1/pools/demo/workers/w1", typo).await;
+    assert!(
+        answer.body["message"]
+            .as_str()
+            .is_some_and(|text| text.contains("wieght"))
+    );
+}
+
+#[tokio::test]
+async fn nobody_speaks_for_another_holder() {
+    let api = Api::new().await;
+    let mut question = api.question();
+    question["holder"] = json!(holder(2));
+    let answer = api.json("POST", "/v1/admit", question).await;
+    assert_eq!(answer.status, StatusCode::BAD_REQUEST);
+    let release = json!({"pool": "demo", "holder": holder(2), "releases":
+        [{"lease": api.pool.mint(), "use": "used", "outcome": "success"}]});
+    assert_eq!(
+        api.json("POST", "/v1/release", release).await.status,
+        StatusCode::BAD_REQUEST
+    );
+}
+
+#[tokio::test]
+async fn unknown_pools_and_workers_are_not_found() {
+    let api = Api::new().await;
+    let pool = api.call("GET", "/v1/pools/other", "").await;
+    assert_eq!(
+        (pool.status, &pool.body["error"]),
+        (StatusCode::NOT_FOUND, &json!("unknown_pool"))
+    );
+    let worker = api
+        .call("POST", "/v1/pools/demo/workers/w9/drain", "")
+        .await;
+    assert_eq!(
+        (worker.status, &worker.body["error"]),
+        (StatusCode::NOT_FOUND, &json!("unknown_worker"))
+    );
+    assert_eq!(
+        api.call("GET", "/v1/pools", "").await.body,
+        json!({"pools": ["demo"]})
+    );
+}
+
+#[tokio::test]
+async fn ready_means_that_a_script_ran() {
+    let api = Api::new().await;
+    assert_eq!(api.call("GET", "/readyz", "").await.status, StatusCode::OK);
+    api.pool.redis.stop();
+    let api = Api {
+        router: app(App::new(api.pool.store.clone(), Duration::from_millis(200))),
+        ..api
+    };
+    let answer = api.call("GET", "/readyz", "").await;
+    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(api.call("GET", "/healthz", "").await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn an_answer_that_nobody_hears_leaves_no_lease() {
+    let api = Api::with_budget(Duration::from_millis(50)).await;
+    api.register().await;
+    api.pool.redis.stop();
+    let answer = api.json("POST", "/v1/admit", api.question()).await;
+    assert_eq!(answer.body["error"], "store_unavailable");
+    api.pool.redis.go_on();
+    let unheard = "berth_unheard_total{pool=\"demo\"} 1";
+    eventually(async || {
+        let metrics = api.call("GET", "/metrics", "").await.body;
+        metrics.as_str().is_some_and(|text| text.contains(unheard))
+    })
+    .await;
+    eventually(async || api.pool.view().await.head.active == 0).await;
+    assert_eq!(api.pool.worker("w1").await.lifetime, 0);
+}
+
+#[tokio::test]
+async fn metrics_have_the_names_that_were_promised() {
+    let api = Api::new().await;
+    api.register().await;
+    api.json("POST", "/v1/admit", api.question()).await;
+    let text = api.call("GET", "/metrics", "").await.body;
+    let text = text.as_str().expect("text");
+    for line in [
+        "websocket_connections_active_total{pool=\"demo\"} 1",
+        "websocket_connections_rejected_total{pool=\"demo\"} 0",
+        "websocket_proxy_instance{proxy_id=\"envoy-1\"} 1",
+        "berth_admissions_total{pool=\"demo\"} 1",
+        "berth_worker_lifetime{pool=\"demo\",worker=\"w1\"} 1",
+        "berth_decision_seconds_count{pool=\"demo\"} 1",
+    ] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+}
