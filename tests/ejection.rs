@@ -1,6 +1,6 @@
 //! Workers that cannot be reached, or that nobody hears of, get nothing new.
 
-use harness::api::WorkerState;
+use harness::api::{PoolView, WorkerState};
 use harness::load::Attempt;
 use harness::{Fleet, Load, RunningFleet, Visit};
 use std::time::Duration;
@@ -83,7 +83,7 @@ async fn an_ejected_worker_that_comes_back_is_taken_in_again() {
         matches!(fleet.client().websocket("/").await, Visit::Admitted(_))
     })
     .await;
-    let available = |pool: &harness::api::PoolView| pool.available() == 1;
+    let available = |pool: &PoolView| pool.available() == 1;
     fleet
         .sees("it is an ordinary worker again", available)
         .await;

@@ -1,5 +1,6 @@
 //! When sidecar or Redis are gone: a typed answer in time, and living sessions go on.
 
+use harness::api::PoolView;
 use harness::client::Refused;
 use harness::{Fleet, RunningFleet, eventually};
 use std::time::{Duration, Instant};
@@ -58,7 +59,7 @@ async fn a_dead_sidecar_is_an_outage_until_it_is_back() {
     fleet.sidecars[0].restart().await;
     assert_recovers(&fleet).await;
     assert!(session.echoes("and on").await);
-    let one_left = |pool: &harness::api::PoolView| pool.active == 1;
+    let one_left = |pool: &PoolView| pool.active == 1;
     fleet
         .sees("nothing but the living session holds a place", one_left)
         .await;
@@ -89,7 +90,7 @@ async fn a_frozen_sidecar_is_an_outage_within_the_budget() {
 
     fleet.sidecars[0].process.thaw();
     assert_recovers(&fleet).await;
-    let one_left = |pool: &harness::api::PoolView| pool.active == 1;
+    let one_left = |pool: &PoolView| pool.active == 1;
     fleet
         .sees("what was asked for and given up holds no place", one_left)
         .await;
@@ -127,7 +128,7 @@ async fn a_frozen_redis_is_an_outage_within_the_budget() {
 
     fleet.redis.process.thaw();
     assert_recovers(&fleet).await;
-    let one_left = |pool: &harness::api::PoolView| pool.active == 1;
+    let one_left = |pool: &PoolView| pool.active == 1;
     fleet
         .sees("what was asked for and given up holds no place", one_left)
         .await;

@@ -2,7 +2,10 @@
 
 local WORKER = '>IIdddIddBBddBBdBBc0Bc0Bc0'
 
-local AVAILABLE, DRAINING, RECYCLING, REMOVED = 0, 1, 2, 3
+local AVAILABLE = 0
+local DRAINING = 1 -- finishes its sessions and stays
+local RECYCLING = 2 -- finishes its sessions and restarts
+local REMOVED = 3 -- finishes its sessions and is forgotten
 
 local function new_worker(id)
   return {

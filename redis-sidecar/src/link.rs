@@ -129,14 +129,20 @@ impl Link {
 /// Whether the connection is of no more use. A timeout counts: behind a dead peer every later call
 /// would time out as well. So does READONLY: the server is no longer the primary.
 fn is_fatal(error: &RedisError) -> bool {
-    match error.kind() {
-        ErrorKind::Server(kind) => matches!(
-            kind,
-            ServerErrorKind::ReadOnly | ServerErrorKind::BusyLoading | ServerErrorKind::MasterDown
-        ),
-        ErrorKind::Io | ErrorKind::Parse | ErrorKind::AuthenticationFailed => true,
-        _ => error.is_unrecoverable_error(),
-    }
+    let kind = error.kind();
+    let elsewhere = [
+        ServerErrorKind::ReadOnly,
+        ServerErrorKind::BusyLoading,
+        ServerErrorKind::MasterDown,
+    ];
+    let broken = [
+        ErrorKind::Io,
+        ErrorKind::Parse,
+        ErrorKind::AuthenticationFailed,
+    ];
+    elsewhere.map(ErrorKind::Server).contains(&kind)
+        || broken.contains(&kind)
+        || error.is_unrecoverable_error()
 }
 
 async fn keep_connected(client: Client, config: AsyncConnectionConfig, shared: Arc<Shared>) {

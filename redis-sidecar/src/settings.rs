@@ -216,16 +216,16 @@ fn overlay(table: &mut Table, path: &str, value: Value) -> Result<(), String> {
 }
 
 fn leaves(table: &Table) -> Vec<(String, Value)> {
-    table
-        .iter()
-        .flat_map(|(key, value)| match value {
-            Value::Table(inner) => leaves(inner)
-                .into_iter()
-                .map(|(rest, value)| (format!("{key}.{rest}"), value))
-                .collect(),
-            leaf => vec![(key.clone(), leaf.clone())],
-        })
-        .collect()
+    let mut found = Vec::new();
+    for (key, value) in table {
+        if let Value::Table(inner) = value {
+            let below = leaves(inner).into_iter();
+            found.extend(below.map(|(rest, value)| (format!("{key}.{rest}"), value)));
+        } else {
+            found.push((key.clone(), value.clone()));
+        }
+    }
+    found
 }
 
 impl Settings {
@@ -343,7 +343,11 @@ mod tests {
             ..Settings::default()
         };
         assert_eq!(shipped.settings, expected);
-        assert!(!shipped.describe().contains("# default"), "{}", shipped.describe());
+        assert!(
+            !shipped.describe().contains("# default"),
+            "{}",
+            shipped.describe()
+        );
     }
 
     #[test]
