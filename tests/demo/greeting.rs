@@ -33,8 +33,8 @@ Lines to paste into another terminal:
     curl -i -N {UPGRADE} http://127.0.0.1:{envoy_1_port}/chat
     curl -i -N {UPGRADE} http://127.0.0.1:{envoy_2_port}/chat
 
-  The same with a client that speaks (Node 22 or later; websocat ws://127.0.0.1:{envoy_1_port}/chat does too).
-    node -e 'const w = new WebSocket(\"ws://127.0.0.1:{envoy_1_port}/chat\"); w.onopen = () => w.send(\"hello\"); w.onmessage = m => console.log(m.data); w.onerror = e => console.log(\"refused\")'
+  The same with a client that speaks (Node 20.10 or later; websocat ws://127.0.0.1:{envoy_1_port}/chat does too).
+    node --experimental-websocket -e 'const w = new WebSocket(\"ws://127.0.0.1:{envoy_1_port}/chat\"); w.onopen = () => w.send(\"hello\"); w.onmessage = m => console.log(m.data); w.onerror = e => console.log(\"refused\")'
 
   A request that needs no lease goes to the plain backend.
     curl http://127.0.0.1:{envoy_1_port}/
