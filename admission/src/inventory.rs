@@ -49,7 +49,7 @@ impl Inventory {
 pub struct Outbox<T> {
     waiting: VecDeque<T>,
     backlog_max: usize,
-    dropped: u64,
+    dropped: usize,
 }
 
 impl<T> Outbox<T> {
@@ -88,7 +88,7 @@ impl<T> Outbox<T> {
     }
 
     /// News dropped since the last call, for the metric.
-    pub fn take_dropped(&mut self) -> u64 {
+    pub fn take_dropped(&mut self) -> usize {
         std::mem::take(&mut self.dropped)
     }
 

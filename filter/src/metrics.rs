@@ -55,7 +55,7 @@ impl Metrics {
     }
 
     /// News that will never reach the sidecar.
-    pub(crate) fn dropped(&self, count: u64) {
+    pub(crate) fn dropped(&self, count: usize) {
         if count > 0 {
             host::add_to_metric(self.dropped, i64::try_from(count).unwrap_or(i64::MAX));
         }

@@ -16,6 +16,15 @@ enum Delivery {
     Observations(Vec<Observation>),
 }
 
+impl Delivery {
+    fn len(&self) -> usize {
+        match self {
+            Self::Releases(releases) => releases.len(),
+            Self::Observations(seen) => seen.len(),
+        }
+    }
+}
+
 pub(crate) struct Root {
     context: u32,
     vm: Option<Rc<Vm>>,
@@ -71,9 +80,8 @@ fn take_back(vm: &Vm, delivery: Delivery) {
         Delivery::Releases(releases) => inventory.releases.give_back(releases),
         Delivery::Observations(seen) => inventory.observations.give_back(seen),
     }
-    let dropped = inventory.releases.take_dropped();
-    vm.metrics
-        .dropped(dropped.saturating_add(inventory.observations.take_dropped()));
+    vm.metrics.dropped(inventory.releases.take_dropped());
+    vm.metrics.dropped(inventory.observations.take_dropped());
 }
 
 impl Context for Root {
@@ -87,7 +95,7 @@ impl Context for Root {
             }
         } else if sidecar::is_rejected(headers) {
             log::error!("the sidecar refused a delivery: filter and sidecar do not fit together");
-            vm.metrics.dropped(1);
+            vm.metrics.dropped(delivery.len());
         } else {
             take_back(&vm, delivery);
             vm.wait_for_retry();

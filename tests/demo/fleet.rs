@@ -122,6 +122,7 @@ fn start_sidecars(settings: &Settings, redis: &Redis, logs: &Path) -> Vec<Sideca
         let settings = sidecar::Settings {
             name: name.into(),
             listen: loopback(port),
+            socket: None,
             redis_url: redis.url(),
             pool: pool(),
             policy: Policy {
@@ -189,7 +190,7 @@ fn start_envoys(
             route_by: RouteBy::OriginalDst,
             listen: loopback(listen),
             admin: loopback(admin),
-            sidecar: sidecars[index].listen(),
+            sidecar: sidecars[index].door(),
             passthrough: backend.address(),
             workers: Vec::new(),
             concurrency: 1,

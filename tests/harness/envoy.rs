@@ -33,7 +33,7 @@ pub struct Settings {
     pub route_by: RouteBy,
     pub listen: SocketAddr,
     pub admin: SocketAddr,
-    pub sidecar: SocketAddr,
+    pub sidecar: Target,
     /// Where requests without a lease go.
     pub passthrough: SocketAddr,
     /// The members of the worker cluster, where Envoy must know them.
@@ -129,19 +129,12 @@ fn configuration(settings: &Settings, adjust: impl FnOnce(&mut Value)) -> Value 
     config["admin"]["address"] = socket(settings.admin);
     let statics = &mut config["static_resources"];
     statics["listeners"][0]["address"] = socket(settings.listen);
-    set_endpoints(
-        named(&mut statics["clusters"], "berth_sidecar"),
-        &[settings.sidecar],
-    );
-    set_endpoints(
-        named(&mut statics["clusters"], "passthrough"),
-        &[settings.passthrough],
-    );
+    let clusters = &mut statics["clusters"];
+    set_endpoints(clusters, "berth_sidecar", vec![door(&settings.sidecar)]);
+    set_endpoints(clusters, "passthrough", vec![socket(settings.passthrough)]);
     if settings.route_by == RouteBy::StatefulSession {
-        set_endpoints(
-            named(&mut statics["clusters"], "berth_workers"),
-            &settings.workers,
-        );
+        let workers = settings.workers.iter().copied().map(socket).collect();
+        set_endpoints(clusters, "berth_workers", workers);
     }
     let manager = &mut statics["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"];
     let filter = named(&mut manager["http_filters"], "berth");
@@ -173,8 +166,18 @@ fn socket(address: SocketAddr) -> Value {
     json!({"socket_address": {"address": address.ip(), "port_value": address.port()}})
 }
 
-fn set_endpoints(cluster: &mut Value, addresses: &[SocketAddr]) {
-    let endpoint = |address: &SocketAddr| json!({"endpoint": {"address": socket(*address)}});
-    let endpoints: Vec<Value> = addresses.iter().map(endpoint).collect();
-    cluster["load_assignment"]["endpoints"] = json!([{"lb_endpoints": endpoints}]);
+fn door(sidecar: &Target) -> Value {
+    match sidecar {
+        Target::Unix(path) => json!({"pipe": {"path": path}}),
+        Target::Tcp(authority) => match authority.parse() {
+            Ok(address) => socket(address),
+            Err(error) => panic!("{authority}: {error}"),
+        },
+    }
+}
+
+fn set_endpoints(clusters: &mut Value, name: &str, addresses: Vec<Value>) {
+    let endpoint = |address: Value| json!({"endpoint": {"address": address}});
+    let endpoints: Vec<Value> = addresses.into_iter().map(endpoint).collect();
+    named(clusters, name)["load_assignment"]["endpoints"] = json!([{"lb_endpoints": endpoints}]);
 }

@@ -26,6 +26,7 @@ type AdjustFilter = Box<dyn Fn(&mut Value)>;
 pub struct Fleet {
     envoys: usize,
     sidecars: Option<usize>,
+    unix_sockets: bool,
     workers: usize,
     route_by: RouteBy,
     policy: Policy,
@@ -52,6 +53,7 @@ impl Fleet {
         Self {
             envoys: 1,
             sidecars: None,
+            unix_sockets: false,
             workers: 1,
             route_by: RouteBy::OriginalDst,
             policy: Policy {
@@ -74,6 +76,14 @@ impl Fleet {
     pub fn sidecars(self, sidecars: usize) -> Self {
         Self {
             sidecars: Some(sidecars),
+            ..self
+        }
+    }
+
+    /// Envoy talks to its sidecar over a Unix socket.
+    pub fn unix_sockets(self) -> Self {
+        Self {
+            unix_sockets: true,
             ..self
         }
     }
@@ -149,9 +159,11 @@ impl Fleet {
     }
 
     fn start_sidecars(&self, redis: &Redis, directory: &TempDir) -> Vec<Sidecar> {
+        let socket = |number| directory.path().join(format!("sidecar-{number}.sock"));
         let settings = |number| sidecar::Settings {
             name: format!("sidecar-{number}"),
             listen: ports::free(),
+            socket: self.unix_sockets.then(|| socket(number)),
             redis_url: redis.url(),
             pool: pool(),
             policy: self.policy.clone(),
@@ -194,7 +206,7 @@ impl Fleet {
             route_by: self.route_by,
             listen: ports::free(),
             admin: ports::free(),
-            sidecar: sidecars[(number - 1) % sidecars.len()].listen(),
+            sidecar: sidecars[(number - 1) % sidecars.len()].door(),
             passthrough: backend.address(),
             workers: workers.iter().map(Worker::address).collect(),
             concurrency: 1,

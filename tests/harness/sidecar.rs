@@ -16,6 +16,8 @@ use std::process::Command;
 pub struct Settings {
     pub name: String,
     pub listen: SocketAddr,
+    /// A Unix socket to listen on as well; then Envoy uses that.
+    pub socket: Option<PathBuf>,
     pub redis_url: String,
     pub pool: PoolName,
     pub policy: Policy,
@@ -47,6 +49,14 @@ impl Sidecar {
 
     pub fn listen(&self) -> SocketAddr {
         self.settings.listen
+    }
+
+    /// Where Envoy finds it.
+    pub fn door(&self) -> Target {
+        match &self.settings.socket {
+            Some(path) => Target::Unix(path.clone()),
+            None => self.target(),
+        }
     }
 
     pub fn target(&self) -> Target {
@@ -86,14 +96,19 @@ fn launch(settings: &Settings, directory: &Path) -> Process {
 fn toml(settings: &Settings) -> String {
     let Settings {
         listen,
+        socket,
         redis_url,
         pool,
         policy,
         reap_ms,
         ..
     } = settings;
+    let socket = match socket {
+        Some(path) => format!(", \"unix:{}\"", path.display()),
+        None => String::new(),
+    };
     let mut text = format!(
-        "listen = [\"{listen}\"]\nreap_ms = {reap_ms}\n\n\
+        "listen = [\"{listen}\"{socket}]\nreap_ms = {reap_ms}\n\n\
          [redis]\nurl = \"{redis_url}\"\n\n\
          [pools.\"{pool}\"]\n"
     );

@@ -1,0 +1,70 @@
+//! Starting: other ways to reach the sidecar, and settings that must not get through.
+
+use harness::envoy::{self, Envoy};
+use harness::http::Target;
+use harness::{Fleet, RouteBy, eventually, paths, ports};
+use serde_json::json;
+use std::process::Command;
+
+#[tokio::test]
+async fn a_unix_socket_leads_to_the_sidecar_as_well() {
+    let fleet = Fleet::new().max_concurrent(1).unix_sockets().up().await;
+    let session = fleet.client().websocket("/").await.admitted();
+    assert_eq!(fleet.view().await.active, 1);
+    drop(session);
+    fleet
+        .sees("the place is free", |pool| pool.active == 0)
+        .await;
+}
+
+#[tokio::test]
+async fn a_bad_plugin_configuration_stops_envoy_with_a_message_that_names_the_setting() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let settings = envoy::Settings {
+        name: "envoy".into(),
+        route_by: RouteBy::OriginalDst,
+        listen: ports::free(),
+        admin: ports::free(),
+        sidecar: Target::from(ports::free()),
+        passthrough: ports::free(),
+        workers: vec![],
+        concurrency: 1,
+    };
+    let spoil = |filter: &mut serde_json::Value| filter["watchdog_msec"] = json!(1);
+    let envoy = Envoy::start(settings, spoil, directory.path());
+    eventually("Envoy refuses", async || envoy.process.ended().is_some()).await;
+    let log = envoy.process.log_tail();
+    assert!(log.contains("watchdog_msec"), "{log}");
+}
+
+#[test]
+fn a_bad_setting_stops_the_sidecar_with_a_message_that_names_it() {
+    let refused = |variable: &str, value: &str| {
+        let output = Command::new(paths::program("berth"))
+            .arg("serve")
+            .env(variable, value)
+            .output()
+            .expect("berth");
+        assert!(!output.status.success());
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    assert!(refused("BERTH__REAP_MSEC", "1").contains("BERTH__REAP_MSEC"));
+    assert!(refused("BERTH__LISTEN", r#"["0.0.0.0:1"]"#).contains("allow_remote"));
+    assert!(refused("BERTH__REDIS__URL", "http://x").contains("redis.url"));
+}
+
+#[tokio::test]
+async fn a_taken_address_is_named() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("an address").to_string();
+    let output = Command::new(paths::program("berth"))
+        .arg("serve")
+        .env("BERTH__LISTEN", format!("[\"{address}\"]"))
+        .output()
+        .expect("berth");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        message.contains(&address) && message.contains("listen"),
+        "{message}"
+    );
+}
