@@ -4,7 +4,7 @@
 -- ARGV     for each lease two: number, outcome; at most 64 leases
 -- Returns  observed, count of leases, count of ids that are not held
 --          unknown_pool    the pool has no policy
--- Uses     keys rank strategies policy pool worker lease ejection
+-- Uses     keys rank dice strategies policy pool worker lease ejection
 -- Keeps    I6 I11: only a lease's own holder can speak for it
 -- Cost     O(log N) in the pool's workers for each lease; at most 6 calls each
 

@@ -4,7 +4,7 @@
 -- ARGV     for each lease four: number, lease id, 'used' or 'unused', outcome; at most 64 leases
 -- Returns  released, count of leases given back, count of ids that were not held
 --          unknown_pool    the pool has no policy
--- Uses     keys rank strategies policy pool worker lease ejection
+-- Uses     keys rank dice strategies policy pool worker lease ejection
 -- Keeps    I2 I3 I4 I5: a second release changes nothing; an id released before its admit arrives
 --          is remembered for one lease_ttl_ms, and so is every ended one
 -- Cost     O(log N) in the pool's workers for each lease; at most 8 calls each

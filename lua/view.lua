@@ -4,7 +4,7 @@
 -- ARGV 1   cursor, '0' for the first page
 -- Returns  view, next cursor ('0': this was the last page), pool as JSON, workers as JSON array
 --          unknown_pool    the pool has no policy
--- Uses     keys rank strategies policy pool worker
+-- Uses     keys rank dice strategies policy pool worker
 -- Keeps    nothing: it only reads
 -- Cost     O(page), a page being about 200 workers (all of them in a small pool)
 

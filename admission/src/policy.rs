@@ -8,15 +8,24 @@ pub const MAX_CONCURRENT_MAX: u32 = (1 << 21) - 1;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Strategy {
+    /// Pushes one worker to its lifetime limit while the others stay behind.
     LifetimeFirst,
+    /// Strict turns, one order for the whole fleet.
+    #[serde(alias = "roundrobin")]
+    RoundRobin,
+    /// The fewest leases for its weight.
+    LeastConnections,
+    /// Chance by weight.
+    Random,
 }
 
 impl Strategy {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::LifetimeFirst => "lifetime_first",
-        }
-    }
+    pub const ALL: [Self; 4] = [
+        Self::LifetimeFirst,
+        Self::RoundRobin,
+        Self::LeastConnections,
+        Self::Random,
+    ];
 }
 
 /// Every setting of a pool, with its default. Times are in milliseconds of the pool's own clock.
@@ -26,7 +35,7 @@ pub struct Policy {
     pub strategy: Strategy,
     /// Leases a worker may have at once.
     pub max_concurrent: u32,
-    /// Leases a worker may have before it must restart.
+    /// Leases a worker may have before it must restart; 0 for no limit.
     pub max_lifetime: u32,
     /// A worker whose last heartbeat is older gets nothing new.
     pub heartbeat_ttl_ms: u64,
@@ -44,9 +53,9 @@ pub struct Policy {
 impl Default for Policy {
     fn default() -> Self {
         Self {
-            strategy: Strategy::LifetimeFirst,
+            strategy: Strategy::Random,
             max_concurrent: 2,
-            max_lifetime: 100,
+            max_lifetime: 0,
             heartbeat_ttl_ms: 60_000,
             lease_ttl_ms: 15_000,
             ejection_ms: 1_000,
@@ -141,6 +150,7 @@ mod tests {
     #[test]
     fn a_bad_value_is_named() {
         let policy = Policy {
+            strategy: Strategy::LifetimeFirst,
             max_lifetime: 0,
             ..Policy::default()
         };

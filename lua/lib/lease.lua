@@ -34,6 +34,7 @@ local function take_lease(pool, worker, seq)
   if at_its_limit(pool, worker) then
     reach_limit(pool, worker)
   end
+  pool.strategy.taken(pool, worker)
   redis.call('HSET', HOLDER, seq,
     struct.pack(LEASE, worker.birth, worker.lifetime, pool.now, #worker.id, worker.id))
   save_worker(pool, worker)

@@ -1,5 +1,5 @@
--- The policy as packed numbers, because every decision reads it. The order is that of ARGV in
--- policy.lua (the verb) and of Policy in redis-sidecar/src/store/policy.rs.
+-- The policy as packed numbers, because every decision reads it. The names are those of Policy in
+-- admission/src/policy.rs.
 
 local POLICY = '>dddddddddBc0'
 

@@ -1,6 +1,6 @@
 -- The pool's head: its clock and the figures that concern all of its workers.
 
-local HEAD = '>dddddddddddd'
+local HEAD = '>dddddddddddddd'
 
 -- Redis may stop for a while and its clock may jump: neither may make anything expire, so the
 -- pool's own clock takes no single step longer than this.
@@ -9,29 +9,43 @@ local CLOCK_STEP_MS_MAX = 6000
 -- Weight of the newest interval in the mean time between two admissions.
 local INTERVAL_ALPHA = 0.1
 
-local function unpack_head(text, wall)
+local function unpack_head(text)
   local head = {}
-  if text then
-    head.clock, head.wall, head.seq, head.births, head.connections, head.open, head.at_limit,
-      head.recycles, head.overlaps, head.recycle_ms, head.admitted_at, head.interval_ms =
-      struct.unpack(HEAD, text)
-  else
-    head.clock, head.wall, head.seq, head.births, head.connections, head.open, head.at_limit,
-      head.recycles, head.overlaps, head.recycle_ms, head.admitted_at, head.interval_ms =
-      0, wall, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
-  end
+  head.clock, head.wall, head.seq, head.births, head.connections, head.open, head.at_limit,
+    head.recycles, head.overlaps, head.recycle_ms, head.admitted_at, head.interval_ms, head.fired,
+    head.dice = struct.unpack(HEAD, text)
   return head
+end
+
+local function pack_head(head)
+  return struct.pack(HEAD,
+    head.clock, head.wall, head.seq, head.births, head.connections, head.open, head.at_limit,
+    head.recycles, head.overlaps, head.recycle_ms, head.admitted_at, head.interval_ms, head.fired,
+    head.dice)
+end
+
+local function wall_ms()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + time[2] / 1000
+end
+
+-- A pool's first head. The dice must not be 0: see roll.
+local function new_head(dice)
+  return {
+    clock = 0, wall = wall_ms(), seq = 0, births = 0, connections = 0, open = 0, at_limit = 0,
+    recycles = 0, overlaps = 0, recycle_ms = 0, admitted_at = 0, interval_ms = 0, fired = 0,
+    dice = dice,
+  }
 end
 
 -- Opens the pool at this moment. Returns nil when it has no policy, that is, does not exist.
 local function open_pool()
-  local time = redis.call('TIME')
-  local wall = time[1] * 1000 + time[2] / 1000
   local stored = redis.call('HMGET', POOL, 'head', 'policy')
   if not stored[2] then
     return nil
   end
-  local pool = unpack_head(stored[1], wall)
+  local pool = unpack_head(stored[1])
+  local wall = wall_ms()
   pool.clock = pool.clock + math.min(math.max(wall - pool.wall, 0), CLOCK_STEP_MS_MAX)
   pool.wall = wall
   pool.now = pool.clock
@@ -41,9 +55,7 @@ local function open_pool()
 end
 
 local function save_pool(pool)
-  redis.call('HSET', POOL, 'head', struct.pack(HEAD,
-    pool.clock, pool.wall, pool.seq, pool.births, pool.connections, pool.open, pool.at_limit,
-    pool.recycles, pool.overlaps, pool.recycle_ms, pool.admitted_at, pool.interval_ms))
+  redis.call('HSET', POOL, 'head', pack_head(pool))
 end
 
 local function note_admission(pool)

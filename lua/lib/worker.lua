@@ -1,6 +1,6 @@
 -- A worker's record, and its place in the index. Both are written together, by save_worker alone.
 
-local WORKER = '>IIdddIddBBddBBdBBc0Bc0Bc0'
+local WORKER = '>IIdddIddBBddBBddBBc0Bc0Bc0'
 
 local AVAILABLE = 0
 local DRAINING = 1 -- finishes its sessions and stays
@@ -11,7 +11,8 @@ local function new_worker(id)
   return {
     id = id, active = 0, lifetime = 0, seq = 0, heartbeat = 0, birth = 0, max_concurrent = 0,
     weight = 1, limit_at = 0, state = AVAILABLE, ejections = 0, ejected_at = 0, ejected_until = 0,
-    open = 0, at_limit = 0, score = 0, indexed = 0, prefix = '', incarnation = '', address = '',
+    open = 0, at_limit = 0, clock = 0, score = 0, indexed = 0, prefix = '', incarnation = '',
+    address = '',
   }
 end
 
@@ -23,8 +24,9 @@ local function read_worker(id)
   local worker = { id = id }
   worker.active, worker.lifetime, worker.seq, worker.heartbeat, worker.birth,
     worker.max_concurrent, worker.weight, worker.limit_at, worker.state, worker.ejections,
-    worker.ejected_at, worker.ejected_until, worker.open, worker.at_limit, worker.score,
-    worker.indexed, worker.prefix, worker.incarnation, worker.address = struct.unpack(WORKER, text)
+    worker.ejected_at, worker.ejected_until, worker.open, worker.at_limit, worker.clock,
+    worker.score, worker.indexed, worker.prefix, worker.incarnation, worker.address =
+    struct.unpack(WORKER, text)
   return worker
 end
 
@@ -66,6 +68,9 @@ local function save_worker(pool, worker)
   local score, prefix = 0, ''
   local indexed = worker.open == 1 and has_room(pool, worker)
   if indexed then
+    if worker.indexed == 0 then
+      pool.strategy.enter(pool, worker)
+    end
     score, prefix = pool.strategy.rank(worker)
   end
   if worker.indexed == 1 and (not indexed or prefix ~= worker.prefix) then
@@ -79,9 +84,9 @@ local function save_worker(pool, worker)
   redis.call('HSET', WORKERS, worker.id, struct.pack(WORKER,
     worker.active, worker.lifetime, worker.seq, worker.heartbeat, worker.birth,
     worker.max_concurrent, worker.weight, worker.limit_at, worker.state, worker.ejections,
-    worker.ejected_at, worker.ejected_until, worker.open, worker.at_limit, worker.score,
-    worker.indexed, #worker.prefix, worker.prefix, #worker.incarnation, worker.incarnation,
-    #worker.address, worker.address))
+    worker.ejected_at, worker.ejected_until, worker.open, worker.at_limit, worker.clock,
+    worker.score, worker.indexed, #worker.prefix, worker.prefix, #worker.incarnation,
+    worker.incarnation, #worker.address, worker.address))
 end
 
 -- Deletes every trace of a worker that has no leases.

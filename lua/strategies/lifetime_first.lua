@@ -5,6 +5,8 @@ local LIFETIME_STEP = 2 ^ 21 -- above any active
 
 strategies.lifetime_first = {
   prefix_bytes = 8,
+  enter = nothing,
+  taken = nothing,
 
   rank = function(worker)
     return worker.active - worker.lifetime * LIFETIME_STEP, be(worker.seq)
@@ -22,7 +24,7 @@ strategies.lifetime_first = {
     local found = redis.call('ZRANGE', INDEX, lowest, '+inf', 'BYSCORE', 'LIMIT', 0, 1)
     if #found == 0 then
       -- Fallback: all that is left is inside the margin. Progress comes before staggering.
-      found = redis.call('ZRANGE', INDEX, 0, 0)
+      return first_of_index()
     end
     return found[1]
   end,

@@ -29,8 +29,9 @@ macro_rules! source {
 /// Every script starts from the pool's keys, its strategies, its policy, its head and its workers.
 macro_rules! pool_source {
     ($verb:literal: $($part:literal)*) => {
-        source!($verb: "lib/keys" "lib/rank" "strategies/lifetime_first" "lib/policy" "lib/pool"
-            "lib/worker" $($part)*)
+        source!($verb: "lib/keys" "lib/rank" "lib/dice" "strategies/lifetime_first"
+            "strategies/round_robin" "strategies/least_connections" "strategies/random"
+            "lib/policy" "lib/pool" "lib/worker" $($part)*)
     };
 }
 

@@ -355,9 +355,8 @@ mod tests {
         assert!(refused("lisen = []", &[]).contains("lisen"));
         assert!(refused("[pools.demo]\nmax_concurrent = -1", &[]).contains("max_concurrent"));
         assert!(refused("[pools.demo]\nstrategy = \"best\"", &[]).contains("best"));
-        assert!(
-            refused("[pools.demo]\nmax_lifetime = 0", &[]).contains("pools.demo: max_lifetime")
-        );
+        let file = "[pools.demo]\nstrategy = \"lifetime_first\"\nmax_lifetime = 0";
+        assert!(refused(file, &[]).contains("pools.demo: max_lifetime"));
         assert!(refused("reap_ms = 0", &[]).contains("reap_ms"));
     }
 

@@ -14,6 +14,7 @@ use admission::message::{
 use admission::policy::Policy;
 use redis::Script;
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,6 +57,11 @@ impl Store {
 
     pub fn pools(&self) -> impl Iterator<Item = &PoolName> {
         self.pools.keys()
+    }
+
+    /// A pool's policy as the settings file has it.
+    pub fn policy(&self, pool: &PoolName) -> Option<&Policy> {
+        self.pools.get(pool)
     }
 
     pub fn is_up(&self) -> bool {
@@ -245,26 +251,24 @@ impl Store {
 
     /// Gives the pool this policy. Returns its version.
     pub async fn apply(&self, pool: &PoolName, policy: &Policy) -> Result<u64, StoreError> {
+        self.apply_seeded(pool, policy, random_seed()).await
+    }
+
+    /// As `apply`; the seed starts the dice of a pool that is new.
+    pub async fn apply_seeded(
+        &self,
+        pool: &PoolName,
+        policy: &Policy,
+        seed: u32,
+    ) -> Result<u64, StoreError> {
         let text = serde_json::to_string(policy).map_err(|error| StoreError::Script {
             pool: pool.clone(),
             verb: "policy",
             error: error.to_string(),
         })?;
-        let args = vec![
-            policy.strategy.as_str().to_owned(),
-            policy.max_concurrent.to_string(),
-            policy.max_lifetime.to_string(),
-            policy.heartbeat_ttl_ms.to_string(),
-            policy.lease_ttl_ms.to_string(),
-            policy.ejection_ms.to_string(),
-            policy.ejection_max_ms.to_string(),
-            policy.retry_after_ms.to_string(),
-            policy.forget_ms.to_string(),
-            text,
-        ];
-        let reply = self
-            .run_once(&self.pool_call("policy", &self.scripts.policy, pool, args))
-            .await?;
+        let args = vec![text, seed.to_string()];
+        let call = self.pool_call("policy", &self.scripts.policy, pool, args);
+        let reply = self.run_once(&call).await?;
         match reply.as_slice() {
             [word, version] if word == "applied" || word == "unchanged" => version
                 .parse()
@@ -379,6 +383,13 @@ impl Store {
             lifetime,
         })
     }
+}
+
+/// Park and Miller's generator takes any number from 1 to 2^31 - 2.
+fn random_seed() -> u32 {
+    const SEEDS: u64 = (1 << 31) - 2;
+    let random = RandomState::new().build_hasher().finish();
+    u32::try_from(random % SEEDS).unwrap_or_default() + 1
 }
 
 fn decode_admit(request: &AdmitRequest, reply: &[String]) -> Option<AdmitAnswer> {

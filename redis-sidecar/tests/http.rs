@@ -177,6 +177,27 @@ async fn unknown_pools_and_workers_are_not_found() {
 }
 
 #[tokio::test]
+async fn a_policy_is_changed_while_the_pool_runs_and_a_bad_one_is_refused_by_name() {
+    let api = Api::new().await;
+    let policy = json!({"strategy": "roundrobin", "max_concurrent": 7});
+    let answer = api.json("PUT", "/v1/pools/demo/policy", policy).await;
+    assert_eq!(answer.body, json!({"version": 2}));
+    let shown = api.call("GET", "/v1/pools/demo", "").await.body;
+    assert_eq!(shown["policy"]["strategy"], "round_robin");
+    for (bad, named) in [
+        (json!({"strategy": "best"}), "best"),
+        (json!({"max_concurent": 7}), "max_concurent"),
+        (json!({"max_concurrent": 0}), "max_concurrent"),
+        (json!({"strategy": "lifetime_first"}), "max_lifetime"),
+    ] {
+        let answer = api.json("PUT", "/v1/pools/demo/policy", bad).await;
+        assert!(answer.status.is_client_error());
+        let message = answer.body["message"].as_str().expect("a sentence");
+        assert!(message.contains(named), "{message}");
+    }
+}
+
+#[tokio::test]
 async fn ready_means_that_a_script_ran() {
     let api = Api::new().await;
     assert_eq!(api.call("GET", "/readyz", "").await.status, StatusCode::OK);

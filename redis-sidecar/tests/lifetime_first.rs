@@ -3,7 +3,7 @@
 mod support;
 
 use admission::policy::Policy;
-use support::Pool;
+use support::{Pool, default_policy};
 
 struct Given {
     worker: &'static str,
@@ -140,7 +140,7 @@ async fn a_thousand_sessions_in_turn_draw_a_sawtooth_without_overlap() {
         view.head.policy
             == Policy {
                 max_lifetime: 80,
-                ..Policy::default()
+                ..default_policy()
             }
     );
 }

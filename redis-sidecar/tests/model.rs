@@ -2,14 +2,15 @@
 
 mod support;
 
-use admission::id::Incarnation;
 use admission::message::{AdmitAnswer, Use};
-use admission::model::{self, Decision};
+use admission::model::{self, Decision, Registration};
 use admission::outcome::Outcome;
-use support::{Pool, id};
+use admission::policy::Strategy;
+use support::{Pool, SEED, id, registration};
 
-const EVENTS: usize = 4000;
+const EVENTS: usize = 10_000;
 const WORKERS: u64 = 6;
+const SEEDS: [u64; 3] = [1, 2, 3];
 
 /// SplitMix64: small, and the same everywhere, so that a failing seed fails again.
 struct Dice(u64);
@@ -32,15 +33,16 @@ struct Twins {
 }
 
 impl Twins {
-    async fn new(seed: u64) -> Self {
+    async fn new(strategy: Strategy, seed: u64) -> Self {
         let mut dice = Dice(seed);
         let (max_concurrent, max_lifetime) = (1 + dice.below(4) as u32, 1 + dice.below(30) as u32);
         let pool = Pool::with(|policy| {
+            policy.strategy = strategy;
             policy.max_concurrent = max_concurrent;
             policy.max_lifetime = max_lifetime;
         })
         .await;
-        let model = model::Pool::new(pool.view().await.head.policy);
+        let model = model::Pool::new(pool.view().await.head.policy, SEED);
         Self {
             pool,
             model,
@@ -103,9 +105,14 @@ impl Twins {
             }
         };
         let own = Some(1 + self.dice.below(4) as u32).filter(|limit| *limit < 4);
-        let parsed = Incarnation::parse(&incarnation).expect("an incarnation");
-        self.model.register(&id(&worker), parsed, own);
-        self.pool.register_with(&worker, &incarnation, own).await;
+        let request = registration(&incarnation, own, 0.5 * (1 + self.dice.below(4)) as f64);
+        let registration = Registration {
+            incarnation: request.incarnation.clone(),
+            max_concurrent: request.max_concurrent,
+            weight: request.weight,
+        };
+        self.model.register(&id(&worker), registration);
+        self.pool.register_as(&worker, &request).await;
     }
 
     async fn drain(&mut self) {
@@ -131,25 +138,32 @@ impl Twins {
     }
 }
 
-async fn agree(seed: u64) {
-    let mut twins = Twins::new(seed).await;
-    for _ in 0..EVENTS {
-        twins.step().await;
+async fn agree(strategy: Strategy) {
+    for seed in SEEDS {
+        let mut twins = Twins::new(strategy, seed).await;
+        for _ in 0..EVENTS {
+            twins.step().await;
+        }
+        twins.compare().await;
     }
-    twins.compare().await;
 }
 
 #[tokio::test]
-async fn agrees_with_the_model_seed_1() {
-    agree(1).await;
+async fn lifetime_first_agrees_with_its_model() {
+    agree(Strategy::LifetimeFirst).await;
 }
 
 #[tokio::test]
-async fn agrees_with_the_model_seed_2() {
-    agree(2).await;
+async fn round_robin_agrees_with_its_model() {
+    agree(Strategy::RoundRobin).await;
 }
 
 #[tokio::test]
-async fn agrees_with_the_model_seed_3() {
-    agree(3).await;
+async fn least_connections_agrees_with_its_model() {
+    agree(Strategy::LeastConnections).await;
+}
+
+#[tokio::test]
+async fn random_agrees_with_its_model() {
+    agree(Strategy::Random).await;
 }

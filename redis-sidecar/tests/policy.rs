@@ -2,7 +2,7 @@ mod support;
 
 use admission::message::DenyReason;
 use admission::policy::Policy;
-use support::Pool;
+use support::{Pool, default_policy};
 
 #[tokio::test]
 async fn a_new_policy_takes_effect_at_the_next_decision_and_loses_no_lease() {
@@ -12,7 +12,7 @@ async fn a_new_policy_takes_effect_at_the_next_decision_and_loses_no_lease() {
     assert_eq!(pool.denied().await, DenyReason::PoolFull);
     let wider = Policy {
         max_concurrent: 3,
-        ..Policy::default()
+        ..default_policy()
     };
     assert_eq!(pool.store.apply(&pool.name, &wider).await.unwrap(), 2);
     assert_eq!(pool.admit().await.active, 2);
@@ -24,7 +24,7 @@ async fn the_same_policy_again_changes_nothing() {
     let pool = Pool::with(|_| {}).await;
     assert_eq!(
         pool.store
-            .apply(&pool.name, &Policy::default())
+            .apply(&pool.name, &default_policy())
             .await
             .unwrap(),
         1
@@ -41,7 +41,7 @@ async fn a_lowered_lifetime_limit_recycles_who_is_above_it() {
     let lower = Policy {
         max_lifetime: 2,
         max_concurrent: 9,
-        ..Policy::default()
+        ..default_policy()
     };
     pool.store.apply(&pool.name, &lower).await.unwrap();
     assert_eq!(pool.denied().await, DenyReason::NoWorker);

@@ -3,7 +3,7 @@
 mod greeting;
 mod settings;
 
-use admission::policy::Policy;
+use admission::policy::{Policy, Strategy};
 use clap::Parser;
 use harness::backend::Backend;
 use harness::envoy::{self, Envoy, RouteBy};
@@ -126,6 +126,7 @@ fn start_sidecars(settings: &Settings, redis: &Redis, logs: &Path) -> Vec<Sideca
             redis_url: redis.url(),
             pool: pool(),
             policy: Policy {
+                strategy: Strategy::LifetimeFirst,
                 max_concurrent: settings.max_concurrent,
                 max_lifetime: settings.max_lifetime,
                 ..Policy::default()

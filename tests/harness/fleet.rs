@@ -12,7 +12,7 @@ use crate::sidecar::{self, Sidecar};
 use crate::wait::{DEADLINE, holds_within};
 use crate::worker::{self, Worker};
 use admission::id::{PoolName, WorkerId};
-use admission::policy::Policy;
+use admission::policy::{Policy, Strategy};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use std::fmt;
@@ -57,6 +57,8 @@ impl Fleet {
             workers: 1,
             route_by: RouteBy::OriginalDst,
             policy: Policy {
+                // Chance would make tests tell different stories.
+                strategy: Strategy::LifetimeFirst,
                 // No test but those of lifetimes should reach it.
                 max_lifetime: 1_000_000,
                 ..Policy::default()

@@ -1,11 +1,16 @@
 //! Brute-force models: what the scripts in Redis must do, written the plain way. A decision looks at
 //! every worker, which is exactly what the scripts may not do; tests compare the two.
 
+mod dice;
+mod least_connections;
 mod lifetime_first;
+mod random;
+mod round_robin;
 
 use crate::id::{Incarnation, WorkerId};
 use crate::message::{DenyReason, Use};
 use crate::policy::{Policy, Strategy};
+use dice::Dice;
 use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,10 +26,23 @@ pub struct Worker {
     pub state: State,
     pub active: u64,
     pub lifetime: u64,
+    pub weight: f64,
     /// The worker's own limit, below the pool's.
     pub max_concurrent: Option<u32>,
     /// When it was last chosen, counted in choices of its pool.
     pub chosen: u64,
+    /// When its alarm rings, for the strategies that leave it to chance.
+    clock: f64,
+    /// Whether it could be chosen after its last event.
+    listed: bool,
+}
+
+/// What a worker says about itself when it registers.
+#[derive(Debug, Clone)]
+pub struct Registration {
+    pub incarnation: Incarnation,
+    pub max_concurrent: Option<u32>,
+    pub weight: f64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,60 +58,71 @@ pub enum Decision {
 /// A pool whose workers all have fresh heartbeats.
 #[derive(Debug)]
 pub struct Pool {
-    pub policy: Policy,
+    policy: Policy,
     pub workers: BTreeMap<WorkerId, Worker>,
     /// Lease number to the worker's life it was taken on.
     pub leases: BTreeMap<u64, (WorkerId, Incarnation)>,
     choices: u64,
+    dice: Dice,
 }
 
 impl Pool {
-    pub fn new(policy: Policy) -> Self {
+    /// The seed is the one that the pool in Redis was created with.
+    pub fn new(policy: Policy, seed: u32) -> Self {
         Self {
             policy,
             workers: BTreeMap::new(),
             leases: BTreeMap::new(),
             choices: 0,
+            dice: Dice::new(seed),
         }
     }
 
-    pub fn register(
-        &mut self,
-        id: &WorkerId,
-        incarnation: Incarnation,
-        max_concurrent: Option<u32>,
-    ) {
-        let known = self.workers.get(id);
-        let worker = match known {
-            Some(worker) if worker.incarnation == incarnation => Worker {
-                max_concurrent,
-                ..worker.clone()
-            },
-            Some(_) | None => Worker {
-                incarnation,
-                state: State::Available,
-                active: 0,
-                lifetime: 0,
-                max_concurrent,
-                chosen: known.map_or(0, |worker| worker.chosen),
-            },
-        };
-        self.workers.insert(id.clone(), worker);
+    pub fn register(&mut self, id: &WorkerId, registration: Registration) {
+        let Registration {
+            incarnation,
+            max_concurrent,
+            weight,
+        } = registration;
+        let mut worker = self.workers.remove(id).unwrap_or_else(|| Worker {
+            incarnation: incarnation.clone(),
+            state: State::Available,
+            active: 0,
+            lifetime: 0,
+            weight: 1.0,
+            max_concurrent,
+            chosen: 0,
+            clock: 0.0,
+            listed: false,
+        });
+        if worker.incarnation != incarnation {
+            worker.incarnation = incarnation;
+            worker.state = State::Available;
+            worker.active = 0;
+            worker.lifetime = 0;
+        }
+        worker.max_concurrent = max_concurrent;
+        self.dice.reweigh(&mut worker, weight);
+        self.settle(id, worker);
     }
 
     pub fn drain(&mut self, id: &WorkerId) {
-        if let Some(worker) = self.workers.get_mut(id)
-            && worker.state == State::Available
-        {
-            worker.state = State::Draining;
+        if let Some(mut worker) = self.workers.remove(id) {
+            if worker.state == State::Available {
+                worker.state = State::Draining;
+            }
+            self.settle(id, worker);
         }
     }
 
     pub fn admit(&mut self, lease: u64) -> Decision {
         let chosen = match self.policy.strategy {
             Strategy::LifetimeFirst => lifetime_first::choose(self),
+            Strategy::RoundRobin => round_robin::choose(self),
+            Strategy::LeastConnections => least_connections::choose(self),
+            Strategy::Random => random::choose(self),
         };
-        let Some(id) = chosen else {
+        let Some((id, mut worker)) = chosen.and_then(|id| self.workers.remove_entry(&id)) else {
             let open = self.workers.values().any(|worker| self.is_open(worker));
             return Decision::Denied(if open {
                 DenyReason::PoolFull
@@ -102,20 +131,23 @@ impl Pool {
             });
         };
         self.choices += 1;
-        let max_lifetime = u64::from(self.policy.max_lifetime);
-        let worker = self.workers.get_mut(&id).expect("a chosen worker is known");
         worker.chosen = self.choices;
         worker.active += 1;
         worker.lifetime += 1;
-        if worker.lifetime >= max_lifetime {
+        if self.limit_reached(&worker) {
             worker.state = State::Recycling;
+        }
+        if self.policy.strategy == Strategy::Random {
+            self.dice.ring(&mut worker);
         }
         let decision = Decision::Admitted {
             worker: id.clone(),
             active: worker.active,
             lifetime: worker.lifetime,
         };
-        self.leases.insert(lease, (id, worker.incarnation.clone()));
+        self.leases
+            .insert(lease, (id.clone(), worker.incarnation.clone()));
+        self.settle(&id, worker);
         decision
     }
 
@@ -123,25 +155,66 @@ impl Pool {
         let Some((id, incarnation)) = self.leases.remove(&lease) else {
             return;
         };
-        if let Some(worker) = self.workers.get_mut(&id)
-            && worker.incarnation == incarnation
+        if self
+            .workers
+            .get(&id)
+            .is_none_or(|worker| worker.incarnation != incarnation)
         {
+            return;
+        }
+        if let Some(mut worker) = self.workers.remove(&id) {
             worker.active -= 1;
             worker.lifetime -= match used {
                 Use::Used => 0,
                 Use::Unused => 1,
             };
+            self.settle(&id, worker);
         }
+    }
+
+    /// After an event on a worker: puts it back, noting whether it may be chosen now.
+    fn settle(&mut self, id: &WorkerId, mut worker: Worker) {
+        let listed = self.may_be_chosen(&worker);
+        if listed && !worker.listed && self.policy.strategy == Strategy::Random {
+            self.dice.enter(&mut worker);
+        }
+        worker.listed = listed;
+        self.workers.insert(id.clone(), worker);
+    }
+
+    fn limit_reached(&self, worker: &Worker) -> bool {
+        let max_lifetime = u64::from(self.policy.max_lifetime);
+        max_lifetime > 0 && worker.lifetime >= max_lifetime
     }
 
     /// Could serve if it had room.
     fn is_open(&self, worker: &Worker) -> bool {
-        worker.state == State::Available && worker.lifetime < u64::from(self.policy.max_lifetime)
+        worker.state == State::Available && !self.limit_reached(worker)
     }
 
     fn may_be_chosen(&self, worker: &Worker) -> bool {
         let limit = self.policy.max_concurrent;
         let limit = worker.max_concurrent.map_or(limit, |own| own.min(limit));
         self.is_open(worker) && worker.active < u64::from(limit)
+    }
+
+    /// The candidate with the lowest cost; ties go to the least recently chosen, then to the id.
+    fn lowest<Cost: PartialOrd>(&self, cost: impl Fn(&Worker) -> Option<Cost>) -> Option<WorkerId> {
+        let mut best: Option<(Cost, &Worker, &WorkerId)> = None;
+        for (id, worker) in &self.workers {
+            if !self.may_be_chosen(worker) {
+                continue;
+            }
+            let Some(cost) = cost(worker) else {
+                continue;
+            };
+            let better = best.as_ref().is_none_or(|(lowest, other, _)| {
+                cost < *lowest || (cost == *lowest && worker.chosen < other.chosen)
+            });
+            if better {
+                best = Some((cost, worker, id));
+            }
+        }
+        best.map(|(_, _, id)| id.clone())
     }
 }

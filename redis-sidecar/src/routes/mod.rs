@@ -5,6 +5,7 @@ mod extract;
 mod health;
 mod metrics;
 mod observe;
+mod policy;
 mod pools;
 mod release;
 mod workers;
@@ -71,6 +72,7 @@ pub fn app(state: App) -> Router {
         .route(OBSERVE_PATH, post(observe::observe))
         .route("/v1/pools", get(pools::list))
         .route("/v1/pools/{pool}", get(pools::show))
+        .route("/v1/pools/{pool}/policy", put(policy::set))
         .route(
             "/v1/pools/{pool}/workers/{worker}",
             put(workers::register).delete(workers::remove),

@@ -12,7 +12,7 @@ use admission::message::{
     RegisterRequest, Release, ReleaseAnswer, Use, WorkerAnswer,
 };
 use admission::outcome::Outcome;
-use admission::policy::Policy;
+use admission::policy::{Policy, Strategy};
 use redis_sidecar::settings::RedisSettings;
 use redis_sidecar::store::Store;
 use redis_sidecar::view::{PoolView, WorkerView};
@@ -23,6 +23,9 @@ use std::time::{Duration, Instant};
 
 /// Generous: a busy machine must not make a test fail.
 pub const DEADLINE: Duration = Duration::from_secs(20);
+
+/// The dice of every pool start from here, so that a failing test fails again.
+pub const SEED: u32 = 20_261_116;
 
 /// A redis-server on a Unix socket, without persistence, ended with the test.
 pub struct Redis {
@@ -114,7 +117,7 @@ pub struct Pool {
 
 impl Pool {
     pub async fn with(adjust: impl FnOnce(&mut Policy)) -> Self {
-        let mut policy = Policy::default();
+        let mut policy = default_policy();
         adjust(&mut policy);
         policy.validate().expect("a valid policy");
         let redis = Redis::start();
@@ -127,7 +130,16 @@ impl Pool {
             holder: holder(1),
             minted: AtomicU64::new(0),
         };
-        eventually(async || pool.store.apply_pools().await.is_ok()).await;
+        let policy = pool
+            .store
+            .policy(&pool.name)
+            .expect("the pool's policy")
+            .clone();
+        eventually(async || {
+            let applied = pool.store.apply_seeded(&pool.name, &policy, SEED).await;
+            applied.is_ok()
+        })
+        .await;
         pool
     }
 
@@ -155,13 +167,12 @@ impl Pool {
         incarnation: &str,
         max_concurrent: Option<u32>,
     ) -> WorkerAnswer {
-        let request = RegisterRequest {
-            address: Address::parse("10.0.0.1:80").expect("an address"),
-            incarnation: Incarnation::parse(incarnation).expect("an incarnation"),
-            max_concurrent,
-            weight: 1.0,
-        };
-        let answer = self.store.register(&self.name, &id(worker), &request).await;
+        let request = registration(incarnation, max_concurrent, 1.0);
+        self.register_as(worker, &request).await
+    }
+
+    pub async fn register_as(&self, worker: &str, request: &RegisterRequest) -> WorkerAnswer {
+        let answer = self.store.register(&self.name, &id(worker), request).await;
         answer.expect("a registration")
     }
 
@@ -257,8 +268,30 @@ impl Pool {
     }
 }
 
+/// The strategy that is the same every time, with no limit that a test does not set.
+pub fn default_policy() -> Policy {
+    Policy {
+        strategy: Strategy::LifetimeFirst,
+        max_lifetime: 100,
+        ..Policy::default()
+    }
+}
+
 pub fn id(worker: &str) -> WorkerId {
     WorkerId::parse(worker).expect("a worker id")
+}
+
+pub fn registration(
+    incarnation: &str,
+    max_concurrent: Option<u32>,
+    weight: f64,
+) -> RegisterRequest {
+    RegisterRequest {
+        address: Address::parse("10.0.0.1:80").expect("an address"),
+        incarnation: Incarnation::parse(incarnation).expect("an incarnation"),
+        max_concurrent,
+        weight,
+    }
 }
 
 pub fn holder(number: u8) -> HolderId {
