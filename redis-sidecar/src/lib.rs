@@ -1,10 +1,11 @@
 //! Berth's sidecar. A request's way through it:
 //!
 //! `routes` (HTTP and JSON) → `store` (one function per verb) → `scripts` (the Lua text) and
-//! `keys` (what it touches) → `link` (the connection to Redis).
+//! `keys` (what it touches) → `link` (the connection to Redis) → `decode` (its answers).
 //!
 //! It has no state of its own worth keeping: any number of sidecars serve the same pools.
 
+mod decode;
 pub mod error;
 mod keys;
 mod link;

@@ -1,15 +1,16 @@
 //! The pools as Redis holds them: one function per verb, each one script call.
 
+use crate::decode;
 use crate::error::StoreError;
 use crate::keys::{holder_key, pool_keys};
 use crate::link::Link;
 use crate::scripts::Scripts;
 use crate::settings::RedisSettings;
-use crate::view::{PoolHead, PoolPage, PoolView, WorkerView};
+use crate::view::{PoolPage, PoolView};
 use admission::id::{Epoch, PoolName, WorkerId};
 use admission::message::{
-    AdmitAnswer, AdmitRequest, Admitted, Advice, Denied, DenyReason, HeartbeatRequest, Observation,
-    ObserveAnswer, RegisterRequest, Release, ReleaseAnswer, Use, WorkerAnswer,
+    AdmitAnswer, AdmitRequest, HeartbeatRequest, Observation, ObserveAnswer, RegisterRequest,
+    Release, ReleaseAnswer, Use, WorkerAnswer,
 };
 use admission::policy::Policy;
 use redis::Script;
@@ -80,7 +81,7 @@ impl Store {
             };
             let reply = self.run(call).await?;
             if reply != ["again"] {
-                return decode_admit(request, &reply)
+                return decode::decision(request, &reply)
                     .ok_or_else(|| unexpected(&request.pool, "admit", reply));
             }
         }
@@ -211,21 +212,7 @@ impl Store {
     pub async fn view_page(&self, pool: &PoolName, cursor: &str) -> Result<PoolPage, StoreError> {
         let call = self.pool_call("view", &self.scripts.view, pool, vec![cursor.to_owned()]);
         let reply = self.run(call).await?;
-        let decode =
-            |head: &str, workers: &str| -> serde_json::Result<(PoolHead, Vec<WorkerView>)> {
-                Ok((serde_json::from_str(head)?, serde_json::from_str(workers)?))
-            };
-        match reply.as_slice() {
-            [word, next, head, workers] if word == "view" => match decode(head, workers) {
-                Ok((head, workers)) => Ok(PoolPage {
-                    head,
-                    workers,
-                    next: (next != "0").then(|| next.clone()),
-                }),
-                Err(_) => Err(unexpected(pool, "view", reply)),
-            },
-            _ => Err(unexpected(pool, "view", reply)),
-        }
+        decode::page(&reply).ok_or_else(|| unexpected(pool, "view", reply))
     }
 
     pub async fn view(&self, pool: &PoolName) -> Result<PoolView, StoreError> {
@@ -346,13 +333,7 @@ impl Store {
     async fn run_counted(&self, call: Call<'_>, word: &str) -> Result<(u64, u64), StoreError> {
         let (pool, verb) = (call.pool, call.verb);
         let reply = self.run(call).await?;
-        let counts = match reply.as_slice() {
-            [first, known, unknown] if first == word => {
-                known.parse().ok().zip(unknown.parse().ok())
-            }
-            _ => None,
-        };
-        counts.ok_or_else(|| unexpected(pool, verb, reply))
+        decode::counts(word, &reply).ok_or_else(|| unexpected(pool, verb, reply))
     }
 
     async fn run_advised(
@@ -364,24 +345,10 @@ impl Store {
         args: Vec<String>,
     ) -> Result<WorkerAnswer, StoreError> {
         let reply = self.run(self.pool_call(verb, script, pool, args)).await?;
-        let answer = match reply.as_slice() {
-            [word] if word == "unknown_worker" => return Err(unknown_worker(pool, worker)),
-            [word] => Advice::parse(word).map(|advice| (advice, 0, 0)),
-            [word, active, lifetime] => (|| {
-                Some((
-                    Advice::parse(word)?,
-                    active.parse().ok()?,
-                    lifetime.parse().ok()?,
-                ))
-            })(),
-            _ => None,
-        };
-        let (advice, active, lifetime) = answer.ok_or_else(|| unexpected(pool, verb, reply))?;
-        Ok(WorkerAnswer {
-            advice,
-            active,
-            lifetime,
-        })
+        if reply == ["unknown_worker"] {
+            return Err(unknown_worker(pool, worker));
+        }
+        decode::advice(&reply).ok_or_else(|| unexpected(pool, verb, reply))
     }
 }
 
@@ -390,26 +357,6 @@ fn random_seed() -> u32 {
     const SEEDS: u64 = (1 << 31) - 2;
     let random = RandomState::new().build_hasher().finish();
     u32::try_from(random % SEEDS).unwrap_or_default() + 1
-}
-
-fn decode_admit(request: &AdmitRequest, reply: &[String]) -> Option<AdmitAnswer> {
-    match reply {
-        [word, worker, address, active, lifetime, probe] if word == "admitted" => {
-            Some(AdmitAnswer::Admitted(Admitted {
-                worker: worker.parse().ok()?,
-                address: address.parse().ok()?,
-                lease: request.lease.clone(),
-                active: active.parse().ok()?,
-                lifetime: lifetime.parse().ok()?,
-                probe: probe == "1",
-            }))
-        }
-        [word, reason, retry_after_ms] if word == "denied" => Some(AdmitAnswer::Denied(Denied {
-            reason: DenyReason::parse(reason)?,
-            retry_after_ms: retry_after_ms.parse().ok()?,
-        })),
-        _ => None,
-    }
 }
 
 fn unknown_worker(pool: &PoolName, worker: &WorkerId) -> StoreError {

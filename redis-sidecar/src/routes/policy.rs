@@ -1,5 +1,6 @@
 use super::extract::{Body, InPool};
 use super::{ApiError, App};
+use crate::error::StoreError;
 use admission::policy::Policy;
 use axum::Json;
 use axum::extract::State;
@@ -11,6 +12,10 @@ pub(super) async fn set(
     InPool(pool): InPool,
     Body(policy): Body<Policy>,
 ) -> Result<Json<Value>, ApiError> {
+    if app.store.policy(&pool).is_none() {
+        // Nobody would look after a pool that no settings file names.
+        return Err(ApiError::Store(StoreError::UnknownPool(pool)));
+    }
     policy
         .validate()
         .map_err(|error| ApiError::bad_request(error.to_string()))?;
