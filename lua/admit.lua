@@ -3,11 +3,12 @@
 -- KEYS     the pool's keys and the holder's (lib/keys.lua)
 -- ARGV 1   lease number within its holder, 1 .. 2^53
 -- ARGV 2   lease id, text: the tombstone's name
+-- ARGV 3   bytes of the request, 0 when unknown
 -- Returns  admitted, worker, address, active, lifetime, probe (0 or 1)
 --          denied, reason, retry_after_ms
 --          again           more is to be swept than one call should do: call again
 --          unknown_pool    the pool has no policy
--- Uses     keys rank dice strategies policy pool worker lease ejection sweep
+-- Uses     keys rank dice estimate strategies policy pool worker lease ejection sweep
 -- Keeps    I1 I2 I3 I4 I5: an id already held gets the same answer and counts once; an ended id
 --          is never admitted again
 -- Cost     O(log N) in the pool's workers; at most 18 calls when nothing is to be swept
@@ -17,6 +18,7 @@ if not pool then
   return { 'unknown_pool' }
 end
 local seq, lease_id = ARGV[1], ARGV[2]
+local request = { bytes = tonumber(ARGV[3]) }
 
 local function admitted(worker, lifetime, probe)
   return { 'admitted', worker.id, worker.address, tostring(worker.active),
@@ -51,13 +53,14 @@ if not swept then
   return { 'again' }
 end
 
-local member = pool.strategy.choose(pool)
+local kind = pool.strategy.kind_of(pool, request)
+local member = pool.strategy.choose(pool, kind)
 if not member then
   return denied(pool.open > 0 and 'pool_full' or 'no_worker')
 end
 local worker = read_worker(worker_in(pool, member))
 local probe = begin_probe(pool, worker)
-take_lease(pool, worker, seq)
+take_lease(pool, worker, seq, kind)
 note_admission(pool)
 save_pool(pool)
 return admitted(worker, worker.lifetime, probe)

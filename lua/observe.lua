@@ -1,14 +1,14 @@
 -- observe: learns what a stream found out about its worker while its lease goes on.
 --
 -- KEYS     the pool's keys and the holder's (lib/keys.lua)
--- ARGV     for each lease two: number, outcome; at most 64 leases
+-- ARGV     for each lease three: number, outcome, handshake_us (empty when unknown); at most 64
 -- Returns  observed, count of leases, count of ids that are not held
 --          unknown_pool    the pool has no policy
--- Uses     keys rank dice strategies policy pool worker lease ejection
+-- Uses     keys rank dice estimate strategies policy pool worker lease ejection report
 -- Keeps    I6 I11: only a lease's own holder can speak for it
--- Cost     O(log N) in the pool's workers for each lease; at most 6 calls each
+-- Cost     O(log N) in the pool's workers for each lease; at most 8 calls each
 
-local FIELDS = 2
+local FIELDS = 3
 local OBSERVATIONS_MAX = 64
 
 local pool = open_pool()
@@ -21,7 +21,11 @@ for first = 1, math.min(#ARGV, OBSERVATIONS_MAX * FIELDS), FIELDS do
   local lease = read_lease(ARGV[first])
   local worker = lease and worker_of(lease)
   if worker then
-    learn(pool, worker, lease, ARGV[first + 1])
+    local outcome, handshake_us = ARGV[first + 1], tonumber(ARGV[first + 2])
+    judge_reach(pool, worker, lease, outcome)
+    local report = read_report(worker.id)
+    take_time(pool, worker, report, lease, outcome, time_of_handshake(pool, handshake_us))
+    write_report(worker.id, report)
     save_worker(pool, worker)
     observed = observed + 1
   else

@@ -6,7 +6,7 @@
 -- Returns  applied, version
 --          unchanged, version     the pool has this very policy already
 --          unknown_strategy
--- Uses     keys rank dice strategies policy pool worker lease
+-- Uses     keys rank dice estimate strategies policy pool worker lease
 -- Keeps    I1: no lease is lost; a lowered limit lets workers above it run down
 -- Cost     O(N log N) in the pool's workers: a rare step, not a decision
 
@@ -27,10 +27,11 @@ if not stored[3] then
 end
 
 local pool = open_pool()
-redis.call('DEL', INDEX)
+redis.call('DEL', INDEX[1], INDEX[2], INDEX[3])
 for _, id in ipairs(redis.call('HKEYS', WORKERS)) do
   local worker = read_worker(id)
-  worker.indexed = 0
+  -- It enters the new strategy's indexes with nothing of the old one's.
+  worker.eligible, worker.scores, worker.inputs = 0, { UNRANKED, UNRANKED, UNRANKED }, ''
   if worker.state == AVAILABLE and at_its_limit(pool, worker) then
     reach_limit(pool, worker)
   end

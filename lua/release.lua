@@ -1,15 +1,17 @@
 -- release: gives leases of one holder back, and learns from how they went.
 --
 -- KEYS     the pool's keys and the holder's (lib/keys.lua)
--- ARGV     for each lease four: number, lease id, 'used' or 'unused', outcome; at most 64 leases
+-- ARGV     for each lease eight: number, lease id, 'used' or 'unused', outcome, and, each empty when
+--          unknown: handshake_us (of a plain request), session_us, bytes_read, bytes_written; at
+--          most 64 leases
 -- Returns  released, count of leases given back, count of ids that were not held
 --          unknown_pool    the pool has no policy
--- Uses     keys rank dice strategies policy pool worker lease ejection
+-- Uses     keys rank dice estimate strategies policy pool worker lease ejection report
 -- Keeps    I2 I3 I4 I5: a second release changes nothing; an id released before its admit arrives
 --          is remembered for one lease_ttl_ms, and so is every ended one
--- Cost     O(log N) in the pool's workers for each lease; at most 8 calls each
+-- Cost     O(log N) in the pool's workers for each lease; at most 10 calls each
 
-local FIELDS = 4
+local FIELDS = 8
 local RELEASES_MAX = 64
 
 local pool = open_pool()
@@ -20,13 +22,22 @@ local forget_at = pool.now + pool.policy.lease_ttl_ms
 local released, unknown = 0, 0
 
 for first = 1, math.min(#ARGV, RELEASES_MAX * FIELDS), FIELDS do
-  local seq, lease_id, use, outcome = ARGV[first], ARGV[first + 1], ARGV[first + 2], ARGV[first + 3]
+  local seq, lease_id, use, outcome, handshake_us, session_us, bytes_read, bytes_written =
+    unpack(ARGV, first, first + FIELDS - 1)
   local lease = read_lease(seq)
   if lease then
     local worker = worker_of(lease)
     give_back_lease(pool, worker, seq, use == 'used')
     if worker then
-      learn(pool, worker, lease, outcome)
+      judge_reach(pool, worker, lease, outcome)
+      local report = read_report(worker.id)
+      report.requests = report.requests + 1
+      report.errors = report.errors + (COUNTS_AS_ERROR[outcome] and 1 or 0)
+      report.bytes_read = report.bytes_read + (tonumber(bytes_read) or 0)
+      report.bytes_written = report.bytes_written + (tonumber(bytes_written) or 0)
+      local us = time_of_stream(pool, tonumber(handshake_us), tonumber(session_us))
+      take_time(pool, worker, report, lease, outcome, us)
+      write_report(worker.id, report)
       if worker.state == REMOVED and worker.active == 0 then
         forget_worker(pool, worker)
       else

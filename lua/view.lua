@@ -2,9 +2,9 @@
 --
 -- KEYS     the pool's keys (lib/keys.lua)
 -- ARGV 1   cursor, '0' for the first page
--- Returns  view, next cursor ('0': this was the last page), pool as JSON, workers as JSON array
+-- Returns  view, next cursor ('0': this was the last page), then as JSON: pool, policy, workers
 --          unknown_pool    the pool has no policy
--- Uses     keys rank dice strategies policy pool worker
+-- Uses     keys rank dice estimate strategies policy pool worker report
 -- Keeps    nothing: it only reads
 -- Cost     O(page), a page being about 200 workers (all of them in a small pool)
 
@@ -59,6 +59,7 @@ local page = redis.call('HSCAN', WORKERS, ARGV[1], 'COUNT', PAGE)
 local workers = {}
 for i = 1, #page[2], 2 do
   local worker = read_worker(page[2][i])
+  local report = read_report(worker.id)
   workers[#workers + 1] = cjson.encode({
     worker = worker.id,
     address = worker.address,
@@ -68,11 +69,15 @@ for i = 1, #page[2], 2 do
     lifetime = worker.lifetime,
     weight = worker.weight,
     heartbeat_age_ms = math.floor(pool.now - worker.heartbeat),
+    requests_total = report.requests,
+    errors_total = report.errors,
+    bytes_read_total = report.bytes_read,
+    bytes_written_total = report.bytes_written,
+    mean_ms = report.timed > 0 and report.timed_us / report.timed / 1000 or 0,
   })
 end
 
 return { 'view', page[1], cjson.encode({
-  policy = cjson.decode(policy_text),
   policy_version = pool.policy.version,
   active = pool.connections,
   open = pool.open,
@@ -84,4 +89,4 @@ return { 'view', page[1], cjson.encode({
   recycle_ms = pool.recycle_ms,
   margin_ms = margin_ms(),
   rejected = rejected,
-}), '[' .. table.concat(workers, ',') .. ']' }
+}), policy_text, '[' .. table.concat(workers, ',') .. ']' }

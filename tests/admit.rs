@@ -212,5 +212,6 @@ fn lease_request(seq: u64) -> AdmitRequest {
             epoch: epoch.clone(),
         },
         lease: LeaseId { epoch, seq },
+        bytes: None,
     }
 }

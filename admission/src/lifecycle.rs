@@ -33,6 +33,13 @@ struct Holding {
     handshake_us: Option<u64>,
 }
 
+/// What went over a stream, both ways.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Traffic {
+    pub bytes_read: u64,
+    pub bytes_written: u64,
+}
+
 #[derive(Debug)]
 pub enum Event {
     /// The request needs no lease.
@@ -52,7 +59,11 @@ pub enum Event {
         now_us: u64,
     },
     /// The stream is over.
-    Ended { flags: ResponseFlags, now_us: u64 },
+    Ended {
+        flags: ResponseFlags,
+        traffic: Traffic,
+        now_us: u64,
+    },
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -65,7 +76,7 @@ pub enum Effect {
     Route(Admitted),
     /// Answer the client.
     Refuse(Refusal),
-    /// Tell the sidecar what became of a probe.
+    /// Tell the sidecar what became of an upgrade or a probe.
     Observe(Observation),
     /// Give the lease back.
     Release(Release),
@@ -127,8 +138,15 @@ impl Lifecycle {
                     now_us,
                 },
             ) => self.responding(holding, Response::of(status, author), now_us),
-            (State::Holding(holding), Event::Ended { flags, now_us }) => {
-                vec![Effect::Release(holding.release(flags, now_us))]
+            (
+                State::Holding(holding),
+                Event::Ended {
+                    flags,
+                    traffic,
+                    now_us,
+                },
+            ) => {
+                vec![Effect::Release(holding.release(flags, traffic, now_us))]
             }
             (unchanged, _) => {
                 self.state = unchanged;
@@ -159,12 +177,16 @@ impl Lifecycle {
     }
 
     fn responding(&mut self, mut holding: Holding, response: Response, now_us: u64) -> Vec<Effect> {
+        let handshake_us = now_us.saturating_sub(holding.routed_at_us);
         holding.response = response;
-        holding.handshake_us = Some(now_us.saturating_sub(holding.routed_at_us));
+        holding.handshake_us = Some(handshake_us);
+        // The end of an upgraded stream may be hours away, and a probe is waited for.
+        let early = holding.probe || holding.demand == Demand::Upgrade;
         let news = match response {
-            Response::Worker { .. } if holding.probe => Some(Effect::Observe(Observation {
+            Response::Worker { .. } if early => Some(Effect::Observe(Observation {
                 lease: holding.lease.clone(),
                 outcome: judge(response, ResponseFlags::default()),
+                handshake_us: Some(handshake_us).filter(|_| holding.demand == Demand::Upgrade),
             })),
             // A failure ends the stream at once, and its release brings the news.
             Response::Worker { .. } | Response::Envoy | Response::None => None,
@@ -175,7 +197,7 @@ impl Lifecycle {
 }
 
 impl Holding {
-    fn release(self, flags: ResponseFlags, now_us: u64) -> Release {
+    fn release(self, flags: ResponseFlags, traffic: Traffic, now_us: u64) -> Release {
         let status = match self.response {
             Response::Worker { status } => Some(status),
             Response::None | Response::Envoy => None,
@@ -184,8 +206,12 @@ impl Holding {
             r#use: used(self.demand, status),
             outcome: judge(self.response, flags),
             status,
-            handshake_us: status.and(self.handshake_us),
+            handshake_us: status
+                .and(self.handshake_us)
+                .filter(|_| self.demand == Demand::Request),
             session_us: Some(now_us.saturating_sub(self.routed_at_us)),
+            bytes_read: traffic.bytes_read,
+            bytes_written: traffic.bytes_written,
             lease: self.lease,
         }
     }
@@ -218,6 +244,8 @@ fn unused(lease: LeaseId) -> Release {
         status: None,
         handshake_us: None,
         session_us: None,
+        bytes_read: 0,
+        bytes_written: 0,
     }
 }
 

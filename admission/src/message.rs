@@ -22,6 +22,9 @@ pub struct AdmitRequest {
     pub pool: PoolName,
     pub holder: HolderId,
     pub lease: LeaseId,
+    /// The request's size, as its content-length says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,12 +122,18 @@ pub struct Release {
     /// The response's status, when there was a response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// From naming the worker to its response headers.
+    /// From naming the worker to its response headers. An upgrade's has been told by its
+    /// observation, and is not told again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handshake_us: Option<u64>,
     /// From naming the worker to the stream's end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_us: Option<u64>,
+    /// What the client sent, and what it got.
+    #[serde(default)]
+    pub bytes_read: u64,
+    #[serde(default)]
+    pub bytes_written: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -147,6 +156,9 @@ pub struct ObserveRequest {
 pub struct Observation {
     pub lease: LeaseId,
     pub outcome: Outcome,
+    /// From naming the worker to its response headers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handshake_us: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -285,6 +297,8 @@ mod tests {
             status: Some(503),
             handshake_us: Some(86_400_000_000),
             session_us: Some(86_400_000_000),
+            bytes_read: 1 << 50,
+            bytes_written: 1 << 50,
         };
         let request = ReleaseRequest {
             pool: PoolName::parse(&"p".repeat(64)).unwrap(),

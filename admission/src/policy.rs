@@ -17,19 +17,105 @@ pub enum Strategy {
     LeastConnections,
     /// Chance by weight.
     Random,
+    /// Shortest expected waiting time: leases times the time one takes, for its weight.
+    Sewt,
 }
 
 impl Strategy {
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::LifetimeFirst,
         Self::RoundRobin,
         Self::LeastConnections,
         Self::Random,
+        Self::Sewt,
     ];
 }
 
+/// What of a lease is timed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ServiceTime {
+    /// Of a plain request, from naming the worker to the response's end; of an upgrade, its
+    /// handshake: how long a WebSocket lasts says nothing about its worker's speed.
+    Response,
+    /// From naming the worker to the stream's end, upgrades too.
+    Session,
+    /// From naming the worker to the response headers.
+    Handshake,
+}
+
+/// How `sewt` estimates the time that a request takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Estimator {
+    /// A moving average.
+    Ema,
+    P95,
+    P99,
+}
+
+/// The settings of the strategy `sewt`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Sewt {
+    pub estimator: Estimator,
+    /// The newest observation's weight in the moving average.
+    pub alpha: f64,
+    /// Lets the weight follow the observations' variance, between the two bounds below.
+    pub adaptive_alpha: bool,
+    pub alpha_min: f64,
+    pub alpha_max: f64,
+    /// Requests of different sizes are estimated apart: the largest bytes of each size but the last.
+    pub size_buckets: Vec<u64>,
+}
+
+impl Default for Sewt {
+    fn default() -> Self {
+        Self {
+            estimator: Estimator::Ema,
+            alpha: 0.2,
+            adaptive_alpha: false,
+            alpha_min: 0.05,
+            alpha_max: 0.5,
+            // Below 1 MB, up to 100 MB, above.
+            size_buckets: vec![(1 << 20) - 1, 100 << 20],
+        }
+    }
+}
+
+/// A decision ranks a worker once for each size.
+const SIZE_BUCKETS_MAX: usize = 2;
+
+impl Sewt {
+    fn validate(&self) -> Result<(), PolicyError> {
+        let share = |value: f64| value > 0.0 && value <= 1.0;
+        for (field, value) in [
+            ("sewt.alpha", self.alpha),
+            ("sewt.alpha_min", self.alpha_min),
+            ("sewt.alpha_max", self.alpha_max),
+        ] {
+            if !share(value) {
+                return Err(PolicyError::new(field, "above 0 and at most 1", value));
+            }
+        }
+        if self.alpha_min > self.alpha_max {
+            let rule = "at most sewt.alpha_max";
+            return Err(PolicyError::new("sewt.alpha_min", rule, self.alpha_min));
+        }
+        if self.size_buckets.len() > SIZE_BUCKETS_MAX || !self.size_buckets.is_sorted() {
+            let rule = "at most 2 sizes, the smaller first";
+            return Err(PolicyError::new(
+                "sewt.size_buckets",
+                rule,
+                format!("{:?}", self.size_buckets),
+            ));
+        }
+        Ok(())
+    }
+}
+
 /// Every setting of a pool, with its default. Times are in milliseconds of the pool's own clock.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Policy {
     pub strategy: Strategy,
@@ -48,6 +134,9 @@ pub struct Policy {
     pub retry_after_ms: u64,
     /// A worker without heartbeats and without leases is forgotten after this.
     pub forget_ms: u64,
+    /// What is timed, for the strategies that learn and for the mean in the view.
+    pub service_time: ServiceTime,
+    pub sewt: Sewt,
 }
 
 impl Default for Policy {
@@ -62,6 +151,8 @@ impl Default for Policy {
             ejection_max_ms: 30_000,
             retry_after_ms: 1_000,
             forget_ms: 3_600_000,
+            service_time: ServiceTime::Response,
+            sewt: Sewt::default(),
         }
     }
 }
@@ -71,7 +162,17 @@ impl Default for Policy {
 pub struct PolicyError {
     pub field: &'static str,
     pub rule: &'static str,
-    pub value: u64,
+    pub value: String,
+}
+
+impl PolicyError {
+    fn new(field: &'static str, rule: &'static str, value: impl ToString) -> Self {
+        Self {
+            field,
+            rule,
+            value: value.to_string(),
+        }
+    }
 }
 
 impl Policy {
@@ -130,8 +231,8 @@ impl Policy {
             ),
         ];
         match rules.into_iter().find(|(_, _, kept, _)| !kept) {
-            None => Ok(()),
-            Some((field, value, _, rule)) => Err(PolicyError { field, rule, value }),
+            None => self.sewt.validate(),
+            Some((field, value, _, rule)) => Err(PolicyError::new(field, rule, value)),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Every call on Envoy. Two rules of this file keep the VM alive: headers are read as bytes (the
 //! SDK's text getters die of one byte ≥ 0x80), and no failure of a call is more than an error.
 
+use admission::lifecycle::Traffic;
 use admission::outcome::{Author, ResponseFlags};
 use proxy_wasm::hostcalls;
 use proxy_wasm::types::{BufferType, Bytes, MapType, MetricType, Status};
@@ -76,9 +77,19 @@ pub(crate) fn node_id() -> Bytes {
 }
 
 pub(crate) fn response_flags() -> ResponseFlags {
-    let bytes = property(&["response", "flags"]);
-    let number = bytes.and_then(|bytes| <[u8; 8]>::try_from(bytes).ok());
-    ResponseFlags(number.map(u64::from_le_bytes).unwrap_or(0))
+    ResponseFlags(number(&["response", "flags"]))
+}
+
+pub(crate) fn traffic() -> Traffic {
+    Traffic {
+        bytes_read: number(&["request", "total_size"]),
+        bytes_written: number(&["response", "total_size"]),
+    }
+}
+
+fn number(path: &[&str]) -> u64 {
+    let bytes = property(path).and_then(|bytes| <[u8; 8]>::try_from(bytes).ok());
+    bytes.map(u64::from_le_bytes).unwrap_or(0)
 }
 
 fn property(path: &[&str]) -> Option<Bytes> {

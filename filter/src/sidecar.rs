@@ -23,6 +23,7 @@ pub(crate) fn ask(vm: &Vm, lease: LeaseId) -> Result<u32, Status> {
         pool: vm.config.pool.clone(),
         holder: vm.holder.clone(),
         lease,
+        bytes: content_length(),
     };
     let traces: Vec<(&str, String)> = TRACE_HEADERS
         .into_iter()
@@ -30,6 +31,11 @@ pub(crate) fn ask(vm: &Vm, lease: LeaseId) -> Result<u32, Status> {
         .collect();
     let body = serde_json::to_vec(&request).map_err(|_| Status::InternalFailure)?;
     post(vm, ADMIT_PATH, &traces, &body)
+}
+
+fn content_length() -> Option<u64> {
+    let text = host::request_header("content-length")?;
+    std::str::from_utf8(&text).ok()?.parse().ok()
 }
 
 fn trace_value(name: &str) -> Option<String> {

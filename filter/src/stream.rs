@@ -31,6 +31,7 @@ impl Stream {
     fn end(&self) {
         self.handle(Event::Ended {
             flags: host::response_flags(),
+            traffic: host::traffic(),
             now_us: host::now_us(),
         });
     }

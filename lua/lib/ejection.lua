@@ -35,7 +35,7 @@ local function begin_probe(pool, worker)
   return true
 end
 
-local function learn(pool, worker, lease, outcome)
+local function judge_reach(pool, worker, lease, outcome)
   local current = worker.ejections == 0 or lease.since >= worker.ejected_at
   if not current then
     return

@@ -1,6 +1,6 @@
 -- Leases and the figures derived from them: active, lifetime and connections change here only.
 
-local LEASE = '>dddBc0'
+local LEASE = '>dddBBc0'
 
 local function read_lease(seq)
   local text = redis.call('HGET', HOLDER, seq)
@@ -8,7 +8,7 @@ local function read_lease(seq)
     return nil
   end
   local lease = {}
-  lease.birth, lease.lifetime, lease.since, lease.worker = struct.unpack(LEASE, text)
+  lease.birth, lease.lifetime, lease.since, lease.kind, lease.worker = struct.unpack(LEASE, text)
   return lease
 end
 
@@ -25,7 +25,7 @@ local function at_its_limit(pool, worker)
   return max_lifetime > 0 and worker.lifetime >= max_lifetime
 end
 
-local function take_lease(pool, worker, seq)
+local function take_lease(pool, worker, seq, kind)
   pool.connections = pool.connections + 1
   pool.seq = pool.seq + 1
   worker.seq = pool.seq
@@ -36,7 +36,7 @@ local function take_lease(pool, worker, seq)
   end
   pool.strategy.taken(pool, worker)
   redis.call('HSET', HOLDER, seq,
-    struct.pack(LEASE, worker.birth, worker.lifetime, pool.now, #worker.id, worker.id))
+    struct.pack(LEASE, worker.birth, worker.lifetime, pool.now, kind, #worker.id, worker.id))
   save_worker(pool, worker)
 end
 

@@ -50,7 +50,7 @@ local function open_pool()
   pool.wall = wall
   pool.now = pool.clock
   pool.policy = unpack_policy(stored[2])
-  pool.strategy = strategies[pool.policy.strategy]
+  pool.strategy = strategies[pool.policy.strategy]()
   return pool
 end
 

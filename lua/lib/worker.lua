@@ -1,18 +1,21 @@
 -- A worker's record, and its place in the index. Both are written together, by save_worker alone.
 
-local WORKER = '>IIdddIddBBddBBddBBc0Bc0Bc0'
+local WORKER = '>IIdddIddBBddBBBddddBc0Bc0Bc0Bc0'
 
 local AVAILABLE = 0
 local DRAINING = 1 -- finishes its sessions and stays
 local RECYCLING = 2 -- finishes its sessions and restarts
 local REMOVED = 3 -- finishes its sessions and is forgotten
 
+-- Not in a kind's index: no rank is as high.
+local UNRANKED = math.huge
+
 local function new_worker(id)
   return {
     id = id, active = 0, lifetime = 0, seq = 0, heartbeat = 0, birth = 0, max_concurrent = 0,
     weight = 1, limit_at = 0, state = AVAILABLE, ejections = 0, ejected_at = 0, ejected_until = 0,
-    open = 0, at_limit = 0, clock = 0, score = 0, indexed = 0, prefix = '', incarnation = '',
-    address = '',
+    open = 0, at_limit = 0, eligible = 0, clock = 0, scores = { UNRANKED, UNRANKED, UNRANKED },
+    prefix = '', incarnation = '', address = '', inputs = '',
   }
 end
 
@@ -21,13 +24,25 @@ local function read_worker(id)
   if not text then
     return nil
   end
-  local worker = { id = id }
+  local worker, scores = { id = id }, {}
   worker.active, worker.lifetime, worker.seq, worker.heartbeat, worker.birth,
     worker.max_concurrent, worker.weight, worker.limit_at, worker.state, worker.ejections,
-    worker.ejected_at, worker.ejected_until, worker.open, worker.at_limit, worker.clock,
-    worker.score, worker.indexed, worker.prefix, worker.incarnation, worker.address =
-    struct.unpack(WORKER, text)
+    worker.ejected_at, worker.ejected_until, worker.open, worker.at_limit, worker.eligible,
+    worker.clock, scores[1], scores[2], scores[3], worker.prefix, worker.incarnation,
+    worker.address, worker.inputs = struct.unpack(WORKER, text)
+  worker.scores = scores
   return worker
+end
+
+local function write_worker(worker)
+  local scores = worker.scores
+  redis.call('HSET', WORKERS, worker.id, struct.pack(WORKER,
+    worker.active, worker.lifetime, worker.seq, worker.heartbeat, worker.birth,
+    worker.max_concurrent, worker.weight, worker.limit_at, worker.state, worker.ejections,
+    worker.ejected_at, worker.ejected_until, worker.open, worker.at_limit, worker.eligible,
+    worker.clock, scores[1], scores[2], scores[3], #worker.prefix, worker.prefix,
+    #worker.incarnation, worker.incarnation, #worker.address, worker.address,
+    #worker.inputs, worker.inputs))
 end
 
 local function is_fresh(pool, worker)
@@ -62,31 +77,36 @@ local function count_worker(pool, worker)
   worker.open, worker.at_limit = open, at_limit
 end
 
--- Brings the index and the pool's figures in line with the worker and stores its record.
+-- Gives the worker its place in one kind's index, or takes it out.
+local function place(worker, kind, score, prefix)
+  local former = worker.scores[kind]
+  local moved = prefix ~= worker.prefix
+  if former ~= UNRANKED and (moved or score == UNRANKED) then
+    redis.call('ZREM', INDEX[kind], worker.prefix .. worker.id)
+  end
+  if score ~= UNRANKED and (moved or score ~= former) then
+    redis.call('ZADD', INDEX[kind], score, prefix .. worker.id)
+  end
+  worker.scores[kind] = score
+end
+
+-- Brings the indexes and the pool's figures in line with the worker and stores its record.
 local function save_worker(pool, worker)
   count_worker(pool, worker)
-  local score, prefix = 0, ''
-  local indexed = worker.open == 1 and has_room(pool, worker)
-  if indexed then
-    if worker.indexed == 0 then
+  local eligible = worker.open == 1 and has_room(pool, worker)
+  local prefix = ''
+  if eligible then
+    if worker.eligible == 0 then
       pool.strategy.enter(pool, worker)
     end
-    score, prefix = pool.strategy.rank(worker)
+    prefix = pool.strategy.prefix(worker)
   end
-  if worker.indexed == 1 and (not indexed or prefix ~= worker.prefix) then
-    redis.call('ZREM', INDEX, worker.prefix .. worker.id)
+  for kind = 1, pool.strategy.kinds(pool) do
+    local score = eligible and pool.strategy.rank(pool, worker, kind)
+    place(worker, kind, score or UNRANKED, prefix)
   end
-  if indexed and (worker.indexed == 0 or prefix ~= worker.prefix or score ~= worker.score) then
-    redis.call('ZADD', INDEX, score, prefix .. worker.id)
-  end
-  worker.indexed, worker.score, worker.prefix = indexed and 1 or 0, score, prefix
-
-  redis.call('HSET', WORKERS, worker.id, struct.pack(WORKER,
-    worker.active, worker.lifetime, worker.seq, worker.heartbeat, worker.birth,
-    worker.max_concurrent, worker.weight, worker.limit_at, worker.state, worker.ejections,
-    worker.ejected_at, worker.ejected_until, worker.open, worker.at_limit, worker.clock,
-    worker.score, worker.indexed, #worker.prefix, worker.prefix, #worker.incarnation,
-    worker.incarnation, #worker.address, worker.address))
+  worker.eligible, worker.prefix = eligible and 1 or 0, prefix
+  write_worker(worker)
 end
 
 -- Deletes every trace of a worker that has no leases.
@@ -97,4 +117,5 @@ local function forget_worker(pool, worker)
   redis.call('ZREM', ABSENT, worker.id)
   redis.call('ZREM', EJECTED, worker.id)
   redis.call('HDEL', WORKERS, worker.id)
+  redis.call('HDEL', REPORTS, worker.id)
 end

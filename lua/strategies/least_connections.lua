@@ -1,13 +1,9 @@
--- The fewest leases for its weight; ties go to the least recently chosen.
+-- The fewest leases for its weight.
 
-strategies.least_connections = {
-  prefix_bytes = 8,
-  enter = nothing,
-  taken = nothing,
-
-  rank = function(worker)
-    return worker.active / worker.weight, be(worker.seq)
-  end,
-
-  choose = first_of_index,
-}
+strategies.least_connections = function()
+  return strategy({
+    rank = function(_, worker)
+      return worker.active / worker.weight
+    end,
+  })
+end

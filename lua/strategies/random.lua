@@ -1,13 +1,14 @@
--- Chance by weight. The source's default: equal weights are equal chances.
+-- Chance by weight. Equal weights are equal chances.
 
-strategies.random = {
-  prefix_bytes = 0,
-  enter = enter_by_clock,
-  taken = taken_by_clock,
+strategies.random = function()
+  return strategy({
+    prefix = no_prefix,
+    prefix_bytes = 0,
+    enter = enter_by_clock,
+    taken = taken_by_clock,
 
-  rank = function(worker)
-    return worker.clock, ''
-  end,
-
-  choose = first_of_index,
-}
+    rank = function(_, worker)
+      return worker.clock
+    end,
+  })
+end

@@ -1,14 +1,13 @@
 -- Strict turns, one order for the whole fleet: the least recently chosen is next. A worker keeps its
 -- turn over restarts.
 
-strategies.round_robin = {
-  prefix_bytes = 0,
-  enter = nothing,
-  taken = nothing,
+strategies.round_robin = function()
+  return strategy({
+    prefix = no_prefix,
+    prefix_bytes = 0,
 
-  rank = function(worker)
-    return worker.seq, ''
-  end,
-
-  choose = first_of_index,
-}
+    rank = function(_, worker)
+      return worker.seq
+    end,
+  })
+end

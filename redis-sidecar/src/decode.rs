@@ -50,11 +50,12 @@ pub(crate) fn advice(reply: &[String]) -> Option<WorkerAnswer> {
     })
 }
 
-/// `view, next cursor, pool as JSON, workers as JSON`
+/// `view, next cursor`, and as JSON: `pool, policy, workers`
 pub(crate) fn page(reply: &[String]) -> Option<PoolPage> {
     match reply {
-        [word, next, head, workers] if word == "view" => Some(PoolPage {
+        [word, next, head, policy, workers] if word == "view" => Some(PoolPage {
             head: serde_json::from_str(head).ok()?,
+            policy: serde_json::from_str(policy).ok()?,
             workers: serde_json::from_str(workers).ok()?,
             next: (next != "0").then(|| next.clone()),
         }),

@@ -4,15 +4,18 @@
 use admission::id::{Epoch, PoolName};
 
 /// The keys of a pool, in the order that `lua/lib/keys.lua` names them.
-pub(crate) fn pool_keys(pool: &PoolName) -> [String; 7] {
+pub(crate) fn pool_keys(pool: &PoolName) -> [String; 10] {
     [
         "pool",
         "workers",
-        "index",
+        "reports",
         "heartbeats",
         "absent",
         "ejected",
         "tombstones",
+        "index",
+        "index:2",
+        "index:3",
     ]
     .map(|name| format!("ws:{{{pool}}}:{name}"))
 }

@@ -5,7 +5,7 @@
 
 use crate::view::PoolPage;
 use admission::id::{PoolName, ProxyId};
-use admission::message::{AdmitAnswer, Release};
+use admission::message::{AdmitAnswer, Observation, Release};
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -159,6 +159,13 @@ impl Metrics {
                 };
                 self.denials.get_or_create(&label).inc();
             }
+        }
+    }
+
+    pub(crate) fn observed(&self, pool: &PoolName, seen: &Observation) {
+        if let Some(us) = seen.handshake_us {
+            let histogram = self.handshake_seconds.get_or_create(&pool_label(pool));
+            histogram.observe(us as f64 / 1e6);
         }
     }
 

@@ -29,22 +29,23 @@ macro_rules! source {
 /// Every script starts from the pool's keys, its strategies, its policy, its head and its workers.
 macro_rules! pool_source {
     ($verb:literal: $($part:literal)*) => {
-        source!($verb: "lib/keys" "lib/rank" "lib/dice" "strategies/lifetime_first"
-            "strategies/round_robin" "strategies/least_connections" "strategies/random"
+        source!($verb: "lib/keys" "lib/rank" "lib/dice" "lib/estimate"
+            "strategies/lifetime_first" "strategies/round_robin" "strategies/least_connections"
+            "strategies/random" "strategies/sewt"
             "lib/policy" "lib/pool" "lib/worker" $($part)*)
     };
 }
 
 pub const ADMIT: Source = pool_source!("admit": "lib/lease" "lib/ejection" "lib/sweep");
-pub const RELEASE: Source = pool_source!("release": "lib/lease" "lib/ejection");
-pub const OBSERVE: Source = pool_source!("observe": "lib/lease" "lib/ejection");
+pub const RELEASE: Source = pool_source!("release": "lib/lease" "lib/ejection" "lib/report");
+pub const OBSERVE: Source = pool_source!("observe": "lib/lease" "lib/ejection" "lib/report");
 pub const REGISTER: Source = pool_source!("register": "lib/advice");
 pub const HEARTBEAT: Source = pool_source!("heartbeat": "lib/advice");
 pub const DRAIN: Source = pool_source!("drain": "lib/advice");
 pub const REMOVE: Source = pool_source!("remove":);
 pub const REAP: Source = pool_source!("reap": "lib/sweep");
 pub const POLICY: Source = pool_source!("policy": "lib/lease");
-pub const VIEW: Source = pool_source!("view":);
+pub const VIEW: Source = pool_source!("view": "lib/report");
 
 pub const ALL: [Source; 10] = [
     ADMIT, RELEASE, OBSERVE, REGISTER, HEARTBEAT, DRAIN, REMOVE, REAP, POLICY, VIEW,

@@ -70,7 +70,13 @@ impl Store {
     }
 
     pub async fn admit(&self, request: &AdmitRequest) -> Result<AdmitAnswer, StoreError> {
-        let args = || vec![request.lease.seq.to_string(), request.lease.to_string()];
+        let args = || {
+            vec![
+                request.lease.seq.to_string(),
+                request.lease.to_string(),
+                request.bytes.unwrap_or(0).to_string(),
+            ]
+        };
         for _ in 0..AGAIN_MAX {
             let call = Call {
                 verb: "admit",
@@ -104,6 +110,10 @@ impl Store {
                 release.lease.to_string(),
                 r#use.to_owned(),
                 release.outcome.as_str().to_owned(),
+                text_or_empty(release.handshake_us),
+                text_or_empty(release.session_us),
+                release.bytes_read.to_string(),
+                release.bytes_written.to_string(),
             ]
         });
         let call = Call {
@@ -123,9 +133,13 @@ impl Store {
         epoch: &Epoch,
         observations: &[Observation],
     ) -> Result<ObserveAnswer, StoreError> {
-        let args = observations
-            .iter()
-            .flat_map(|seen| [seen.lease.seq.to_string(), seen.outcome.as_str().to_owned()]);
+        let args = observations.iter().flat_map(|seen| {
+            [
+                seen.lease.seq.to_string(),
+                seen.outcome.as_str().to_owned(),
+                text_or_empty(seen.handshake_us),
+            ]
+        });
         let call = Call {
             verb: "observe",
             script: &self.scripts.observe,
@@ -217,6 +231,7 @@ impl Store {
 
     pub async fn view(&self, pool: &PoolName) -> Result<PoolView, StoreError> {
         let PoolPage {
+            policy,
             head,
             mut workers,
             mut next,
@@ -231,6 +246,7 @@ impl Store {
         workers.dedup_by(|a, b| a.worker == b.worker);
         Ok(PoolView {
             pool: pool.clone(),
+            policy,
             head,
             workers,
         })
@@ -350,6 +366,11 @@ impl Store {
         }
         decode::advice(&reply).ok_or_else(|| unexpected(pool, verb, reply))
     }
+}
+
+/// The scripts read an empty text as unknown.
+fn text_or_empty(number: Option<u64>) -> String {
+    number.map(|number| number.to_string()).unwrap_or_default()
 }
 
 /// Park and Miller's generator takes any number from 1 to 2^31 - 2.

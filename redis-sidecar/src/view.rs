@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PoolView {
     pub pool: PoolName,
+    pub policy: Policy,
     #[serde(flatten)]
     pub head: PoolHead,
     pub workers: Vec<WorkerView>,
@@ -15,7 +16,6 @@ pub struct PoolView {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PoolHead {
-    pub policy: Policy,
     pub policy_version: u64,
     /// Leases now, of all workers.
     pub active: u64,
@@ -48,6 +48,12 @@ pub struct WorkerView {
     pub lifetime: u64,
     pub weight: f64,
     pub heartbeat_age_ms: f64,
+    pub requests_total: u64,
+    pub errors_total: u64,
+    pub bytes_read_total: u64,
+    pub bytes_written_total: u64,
+    /// Mean of the pool's `service_time`, of all that went well.
+    pub mean_ms: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,6 +72,7 @@ pub enum WorkerState {
 /// A part of a pool, small enough for one script.
 #[derive(Debug, Clone)]
 pub struct PoolPage {
+    pub policy: Policy,
     pub head: PoolHead,
     pub workers: Vec<WorkerView>,
     /// Where the next page starts; none after the last.

@@ -116,7 +116,7 @@ fn assert_invariants(view: &PoolView, leases: &BTreeMap<u64, String>) {
     }
     for worker in &view.workers {
         let leases = expected.get(worker.worker.as_str()).copied().unwrap_or(0);
-        assert!(worker.active <= u64::from(view.head.policy.max_concurrent));
+        assert!(worker.active <= u64::from(view.policy.max_concurrent));
         assert_eq!(
             (worker.active, worker.lifetime),
             (leases, leases),

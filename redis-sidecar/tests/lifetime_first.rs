@@ -137,7 +137,7 @@ async fn a_thousand_sessions_in_turn_draw_a_sawtooth_without_overlap() {
         (restarts, 0)
     );
     assert!(
-        view.head.policy
+        view.policy
             == Policy {
                 max_lifetime: 80,
                 ..default_policy()

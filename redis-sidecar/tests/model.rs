@@ -2,14 +2,16 @@
 
 mod support;
 
-use admission::message::{AdmitAnswer, Use};
-use admission::model::{self, Decision, Registration};
+use admission::message::{AdmitAnswer, AdmitRequest, Use};
+use admission::model::{self, Decision, End, Registration};
 use admission::outcome::Outcome;
-use admission::policy::Strategy;
+use admission::policy::{Estimator, Policy, Strategy};
 use support::{Pool, SEED, id, registration};
 
 const EVENTS: usize = 10_000;
 const WORKERS: u64 = 6;
+/// One of each size that `sewt` tells apart.
+const SIZES: [u64; 3] = [100, 2 << 20, 200 << 20];
 const SEEDS: [u64; 3] = [1, 2, 3];
 
 /// SplitMix64: small, and the same everywhere, so that a failing seed fails again.
@@ -33,16 +35,16 @@ struct Twins {
 }
 
 impl Twins {
-    async fn new(strategy: Strategy, seed: u64) -> Self {
+    async fn new(adjust: &impl Fn(&mut Policy), seed: u64) -> Self {
         let mut dice = Dice(seed);
         let (max_concurrent, max_lifetime) = (1 + dice.below(4) as u32, 1 + dice.below(30) as u32);
         let pool = Pool::with(|policy| {
-            policy.strategy = strategy;
             policy.max_concurrent = max_concurrent;
             policy.max_lifetime = max_lifetime;
+            adjust(policy);
         })
         .await;
-        let model = model::Pool::new(pool.view().await.head.policy, SEED);
+        let model = model::Pool::new(pool.view().await.policy, SEED);
         Self {
             pool,
             model,
@@ -62,8 +64,14 @@ impl Twins {
 
     async fn admit(&mut self) {
         let lease = self.pool.mint();
-        let expected = self.model.admit(lease.seq);
-        let decided = match self.pool.ask(&lease).await {
+        let bytes = SIZES[self.dice.below(3) as usize];
+        let expected = self.model.admit(lease.seq, bytes);
+        let question = AdmitRequest {
+            bytes: Some(bytes),
+            ..self.pool.question(&lease)
+        };
+        let answer = self.pool.store.admit(&question).await.expect("a decision");
+        let decided = match answer {
             AdmitAnswer::Admitted(admitted) => Decision::Admitted {
                 worker: admitted.worker,
                 active: admitted.active,
@@ -81,15 +89,30 @@ impl Twins {
         }
         let which = self.dice.below(count) as usize;
         let seq = *self.model.leases.keys().nth(which).expect("a lease");
-        let used = if self.dice.below(5) == 0 {
-            Use::Unused
-        } else {
-            Use::Used
-        };
-        self.model.release(seq, used);
         let mut lease = self.pool.mint();
         lease.seq = seq;
-        let answer = self.pool.release_as(&lease, used, Outcome::Success).await;
+        let answer = if self.dice.below(5) == 0 {
+            self.model.release(
+                seq,
+                End {
+                    r#use: Use::Unused,
+                    served_us: None,
+                },
+            );
+            self.pool
+                .release_as(&lease, Use::Unused, Outcome::Unknown)
+                .await
+        } else {
+            let us = 100 + self.dice.below(100_000);
+            self.model.release(
+                seq,
+                End {
+                    r#use: Use::Used,
+                    served_us: Some(us),
+                },
+            );
+            self.pool.served(&lease, us).await
+        };
         assert_eq!(answer.released, 1);
     }
 
@@ -138,9 +161,9 @@ impl Twins {
     }
 }
 
-async fn agree(strategy: Strategy) {
+async fn agree(adjust: impl Fn(&mut Policy)) {
     for seed in SEEDS {
-        let mut twins = Twins::new(strategy, seed).await;
+        let mut twins = Twins::new(&adjust, seed).await;
         for _ in 0..EVENTS {
             twins.step().await;
         }
@@ -150,20 +173,44 @@ async fn agree(strategy: Strategy) {
 
 #[tokio::test]
 async fn lifetime_first_agrees_with_its_model() {
-    agree(Strategy::LifetimeFirst).await;
+    agree(|policy| policy.strategy = Strategy::LifetimeFirst).await;
 }
 
 #[tokio::test]
 async fn round_robin_agrees_with_its_model() {
-    agree(Strategy::RoundRobin).await;
+    agree(|policy| policy.strategy = Strategy::RoundRobin).await;
 }
 
 #[tokio::test]
 async fn least_connections_agrees_with_its_model() {
-    agree(Strategy::LeastConnections).await;
+    agree(|policy| policy.strategy = Strategy::LeastConnections).await;
 }
 
 #[tokio::test]
 async fn random_agrees_with_its_model() {
-    agree(Strategy::Random).await;
+    agree(|policy| policy.strategy = Strategy::Random).await;
+}
+
+#[tokio::test]
+async fn sewt_agrees_with_its_model() {
+    agree(|policy| policy.strategy = Strategy::Sewt).await;
+}
+
+#[tokio::test]
+async fn sewt_with_an_adaptive_alpha_agrees_with_its_model() {
+    agree(|policy| {
+        policy.strategy = Strategy::Sewt;
+        policy.sewt.adaptive_alpha = true;
+        policy.sewt.size_buckets = vec![];
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn sewt_by_percentile_agrees_with_its_model() {
+    agree(|policy| {
+        policy.strategy = Strategy::Sewt;
+        policy.sewt.estimator = Estimator::P95;
+    })
+    .await;
 }

@@ -7,7 +7,7 @@ use crate::process::Process;
 use crate::wait::eventually;
 use admission::id::PoolName;
 use admission::policy::Policy;
-use std::fmt::Write as _;
+use serde_json::json;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -94,28 +94,18 @@ fn launch(settings: &Settings, directory: &Path) -> Process {
 }
 
 fn toml(settings: &Settings) -> String {
-    let Settings {
-        listen,
-        socket,
-        redis_url,
-        pool,
-        policy,
-        reap_ms,
-        ..
-    } = settings;
-    let socket = match socket {
-        Some(path) => format!(", \"unix:{}\"", path.display()),
-        None => String::new(),
-    };
-    let mut text = format!(
-        "listen = [\"{listen}\"{socket}]\nreap_ms = {reap_ms}\n\n\
-         [redis]\nurl = \"{redis_url}\"\n\n\
-         [pools.\"{pool}\"]\n"
-    );
-    // A policy is flat, and JSON writes numbers and words as TOML does.
-    let policy = serde_json::to_value(policy).unwrap_or_default();
-    for (setting, value) in policy.as_object().into_iter().flatten() {
-        let _ = writeln!(text, "{setting} = {value}");
+    let mut listen = vec![settings.listen.to_string()];
+    if let Some(path) = &settings.socket {
+        listen.push(format!("unix:{}", path.display()));
     }
-    text
+    let file = json!({
+        "listen": listen,
+        "reap_ms": settings.reap_ms,
+        "redis": {"url": settings.redis_url},
+        "pools": {settings.pool.as_str(): settings.policy},
+    });
+    match toml::to_string(&file) {
+        Ok(text) => text,
+        Err(error) => panic!("{}: {error}", settings.name),
+    }
 }

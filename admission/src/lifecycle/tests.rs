@@ -7,6 +7,14 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 const CLEAN: ResponseFlags = ResponseFlags(0);
 const REFUSED: ResponseFlags = ResponseFlags(1 << 5);
 
+fn over() -> Event {
+    Event::Ended {
+        flags: CLEAN,
+        traffic: Traffic::default(),
+        now_us: 1,
+    }
+}
+
 fn lease(seq: u64) -> LeaseId {
     let epoch = Epoch::from_random([7; 16]);
     LeaseId { epoch, seq }
@@ -58,6 +66,7 @@ fn respond(stream: &mut Lifecycle, status: u16, author: Author) -> Vec<Effect> {
 fn end(stream: &mut Lifecycle, flags: ResponseFlags) -> Release {
     let ended = Event::Ended {
         flags,
+        traffic: Traffic::default(),
         now_us: 9000,
     };
     match stream.handle(ended).as_slice() {
@@ -71,19 +80,14 @@ fn a_request_without_demand_passes_and_owes_nothing() {
     let mut stream = Lifecycle::new();
     assert_eq!(stream.handle(Event::Passed), [Effect::Pass]);
     assert_eq!(respond(&mut stream, 200, Author::Worker), []);
-    assert_eq!(
-        stream.handle(Event::Ended {
-            flags: CLEAN,
-            now_us: 1
-        }),
-        []
-    );
+    assert_eq!(stream.handle(over()), []);
 }
 
 #[test]
 fn a_session_is_used_and_timed() {
     let mut stream = holding(Demand::Upgrade);
-    assert_eq!(respond(&mut stream, 101, Author::Worker), []);
+    let effects = respond(&mut stream, 101, Author::Worker);
+    assert!(matches!(&effects[..], [Effect::Observe(seen)] if seen.handshake_us == Some(2000)));
     let release = end(&mut stream, CLEAN);
     assert_eq!(
         (release.r#use, release.outcome),
@@ -91,7 +95,8 @@ fn a_session_is_used_and_timed() {
     );
     assert_eq!(
         (release.handshake_us, release.session_us),
-        (Some(2000), Some(8000))
+        (None, Some(8000)),
+        "the handshake was told when it was made"
     );
 }
 
@@ -107,8 +112,12 @@ fn a_refused_upgrade_is_unused_though_the_worker_answered() {
 #[test]
 fn any_answer_uses_up_a_plain_request() {
     let mut stream = holding(Demand::Request);
-    respond(&mut stream, 404, Author::Worker);
-    assert_eq!(end(&mut stream, CLEAN).r#use, Use::Used);
+    assert_eq!(respond(&mut stream, 404, Author::Worker), []);
+    let release = end(&mut stream, CLEAN);
+    assert_eq!(
+        (release.r#use, release.handshake_us),
+        (Use::Used, Some(2000))
+    );
 }
 
 #[test]
@@ -154,13 +163,7 @@ fn a_denial_is_told_and_owes_nothing() {
         [Effect::Refuse(refusal)]
     );
     assert_eq!(respond(&mut stream, 503, Author::Worker), []);
-    assert_eq!(
-        stream.handle(Event::Ended {
-            flags: CLEAN,
-            now_us: 1
-        }),
-        []
-    );
+    assert_eq!(stream.handle(over()), []);
 }
 
 #[test]
@@ -173,13 +176,7 @@ fn an_outage_refuses_and_releases() {
         let effects = stream.handle(event);
         assert_eq!(effects[0], Effect::Refuse(refusal));
         assert!(matches!(effects[1], Effect::Release(_)));
-        assert_eq!(
-            stream.handle(Event::Ended {
-                flags: CLEAN,
-                now_us: 1
-            }),
-            []
-        );
+        assert_eq!(stream.handle(over()), []);
     }
 }
 
@@ -217,6 +214,7 @@ fn a_probe_reports_its_response_at_once() {
     let observation = Observation {
         lease: lease(1),
         outcome: Outcome::Success,
+        handshake_us: Some(2000),
     };
     assert_eq!(
         respond(&mut stream, 101, Author::Worker),
@@ -229,11 +227,5 @@ fn a_probe_reports_its_response_at_once() {
 fn the_release_comes_once() {
     let mut stream = holding(Demand::Upgrade);
     end(&mut stream, CLEAN);
-    assert_eq!(
-        stream.handle(Event::Ended {
-            flags: CLEAN,
-            now_us: 2
-        }),
-        []
-    );
+    assert_eq!(stream.handle(over()), []);
 }

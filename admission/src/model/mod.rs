@@ -6,6 +6,7 @@ mod least_connections;
 mod lifetime_first;
 mod random;
 mod round_robin;
+mod sewt;
 
 use crate::id::{Incarnation, WorkerId};
 use crate::message::{DenyReason, Use};
@@ -35,6 +36,7 @@ pub struct Worker {
     clock: f64,
     /// Whether it could be chosen after its last event.
     listed: bool,
+    estimates: [sewt::Estimate; 3],
 }
 
 /// What a worker says about itself when it registers.
@@ -43,6 +45,21 @@ pub struct Registration {
     pub incarnation: Incarnation,
     pub max_concurrent: Option<u32>,
     pub weight: f64,
+}
+
+#[derive(Debug, Clone)]
+pub struct Lease {
+    worker: WorkerId,
+    incarnation: Incarnation,
+    kind: usize,
+}
+
+/// How a lease ended.
+#[derive(Debug, Clone, Copy)]
+pub struct End {
+    pub r#use: Use,
+    /// How long the worker took, if it answered well.
+    pub served_us: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,8 +77,8 @@ pub enum Decision {
 pub struct Pool {
     policy: Policy,
     pub workers: BTreeMap<WorkerId, Worker>,
-    /// Lease number to the worker's life it was taken on.
-    pub leases: BTreeMap<u64, (WorkerId, Incarnation)>,
+    /// By lease number.
+    pub leases: BTreeMap<u64, Lease>,
     choices: u64,
     dice: Dice,
 }
@@ -94,6 +111,7 @@ impl Pool {
             chosen: 0,
             clock: 0.0,
             listed: false,
+            estimates: Default::default(),
         });
         if worker.incarnation != incarnation {
             worker.incarnation = incarnation;
@@ -115,12 +133,20 @@ impl Pool {
         }
     }
 
-    pub fn admit(&mut self, lease: u64) -> Decision {
+    pub fn admit(&mut self, lease: u64, bytes: u64) -> Decision {
+        let kind = match self.policy.strategy {
+            Strategy::Sewt => sewt::kind_of(&self.policy.sewt, bytes),
+            Strategy::LifetimeFirst
+            | Strategy::RoundRobin
+            | Strategy::LeastConnections
+            | Strategy::Random => 0,
+        };
         let chosen = match self.policy.strategy {
             Strategy::LifetimeFirst => lifetime_first::choose(self),
             Strategy::RoundRobin => round_robin::choose(self),
             Strategy::LeastConnections => least_connections::choose(self),
             Strategy::Random => random::choose(self),
+            Strategy::Sewt => sewt::choose(self, kind),
         };
         let Some((id, mut worker)) = chosen.and_then(|id| self.workers.remove_entry(&id)) else {
             let open = self.workers.values().any(|worker| self.is_open(worker));
@@ -145,30 +171,34 @@ impl Pool {
             active: worker.active,
             lifetime: worker.lifetime,
         };
-        self.leases
-            .insert(lease, (id.clone(), worker.incarnation.clone()));
+        let taken = Lease {
+            worker: id.clone(),
+            incarnation: worker.incarnation.clone(),
+            kind,
+        };
+        self.leases.insert(lease, taken);
         self.settle(&id, worker);
         decision
     }
 
-    pub fn release(&mut self, lease: u64, used: Use) {
-        let Some((id, incarnation)) = self.leases.remove(&lease) else {
+    pub fn release(&mut self, lease: u64, end: End) {
+        let Some(lease) = self.leases.remove(&lease) else {
             return;
         };
-        if self
-            .workers
-            .get(&id)
-            .is_none_or(|worker| worker.incarnation != incarnation)
-        {
+        let current = |worker: &Worker| worker.incarnation == lease.incarnation;
+        if !self.workers.get(&lease.worker).is_some_and(current) {
             return;
         }
-        if let Some(mut worker) = self.workers.remove(&id) {
+        if let Some(mut worker) = self.workers.remove(&lease.worker) {
             worker.active -= 1;
-            worker.lifetime -= match used {
+            worker.lifetime -= match end.r#use {
                 Use::Used => 0,
                 Use::Unused => 1,
             };
-            self.settle(&id, worker);
+            if let Some(us) = end.served_us {
+                worker.estimates[lease.kind].observe(&self.policy.sewt, us as f64);
+            }
+            self.settle(&lease.worker, worker);
         }
     }
 

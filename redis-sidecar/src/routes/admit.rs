@@ -47,6 +47,8 @@ async fn ask(
             status: None,
             handshake_us: None,
             session_us: None,
+            bytes_read: 0,
+            bytes_written: 0,
         };
         // The filter releases what it gave up on, too: if this fails, that does not.
         let epoch = &request.holder.epoch;

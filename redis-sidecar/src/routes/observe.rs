@@ -27,5 +27,8 @@ pub(super) async fn observe(
     let answer = app
         .within_budget(app.store.observe(&pool, &holder.epoch, &observations))
         .await?;
+    for seen in &observations {
+        app.metrics.observed(&pool, seen);
+    }
     Ok(Json(answer))
 }

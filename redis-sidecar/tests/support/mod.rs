@@ -192,6 +192,7 @@ impl Pool {
             pool: self.name.clone(),
             holder: self.holder.clone(),
             lease: lease.clone(),
+            bytes: None,
         }
     }
 
@@ -223,14 +224,35 @@ impl Pool {
     }
 
     pub async fn release_as(&self, lease: &LeaseId, r#use: Use, outcome: Outcome) -> ReleaseAnswer {
-        let release = Release {
+        self.release_with(Release {
             lease: lease.clone(),
             r#use,
             outcome,
             status: None,
             handshake_us: None,
             session_us: None,
-        };
+            bytes_read: 0,
+            bytes_written: 0,
+        })
+        .await
+    }
+
+    /// The end of a plain request that was served in this time.
+    pub async fn served(&self, lease: &LeaseId, us: u64) -> ReleaseAnswer {
+        self.release_with(Release {
+            lease: lease.clone(),
+            r#use: Use::Used,
+            outcome: Outcome::Success,
+            status: Some(200),
+            handshake_us: Some(us),
+            session_us: Some(us),
+            bytes_read: 1,
+            bytes_written: 2,
+        })
+        .await
+    }
+
+    pub async fn release_with(&self, release: Release) -> ReleaseAnswer {
         let answer = self
             .store
             .release(&self.name, &self.holder.epoch, &[release])
@@ -242,6 +264,7 @@ impl Pool {
         let observation = Observation {
             lease: lease.clone(),
             outcome,
+            handshake_us: None,
         };
         let answer = self
             .store
