@@ -8,7 +8,7 @@
 --          denied, reason, retry_after_ms
 --          again           more is to be swept than one call should do: call again
 --          unknown_pool    the pool has no policy
--- Uses     keys rank dice estimate strategies policy pool worker lease ejection sweep
+-- Uses     keys rank dice estimate strategies policy pool worker former lease ejection sweep
 -- Keeps    I1 I2 I3 I4 I5: an id already held gets the same answer and counts once; an ended id
 --          is never admitted again
 -- Cost     O(log N) in the pool's workers; at most 18 calls when nothing is to be swept
@@ -34,10 +34,11 @@ local held = read_lease(seq)
 if held then
   local worker = worker_of(held)
   if worker then
-    return admitted(worker, held.lifetime, false)
+    return admitted(worker, held.lifetime, is_probe(worker, held))
   end
   -- Its worker has restarted: the place it named is gone.
-  give_back_lease(pool, nil, seq, false)
+  give_back_lease(pool, nil, held, seq, false)
+  bury_lease(pool, lease_id)
   save_pool(pool)
   return denied('cancelled')
 end

@@ -6,7 +6,7 @@
 -- Returns  applied, version
 --          unchanged, version     the pool has this very policy already
 --          unknown_strategy
--- Uses     keys rank dice estimate strategies policy pool worker lease
+-- Uses     keys rank dice estimate strategies policy pool worker
 -- Keeps    I1: no lease is lost; a lowered limit lets workers above it run down
 -- Cost     O(N log N) in the pool's workers: a rare step, not a decision
 
@@ -35,6 +35,7 @@ for _, id in ipairs(redis.call('HKEYS', WORKERS)) do
   if worker.state == AVAILABLE and at_its_limit(pool, worker) then
     reach_limit(pool, worker)
   end
+  note_heartbeat(pool, worker)
   save_worker(pool, worker)
 end
 save_pool(pool)

@@ -28,12 +28,10 @@ local function forget_absent()
   local gone = redis.call('ZRANGE', ABSENT, '-inf', oldest, 'BYSCORE', 'LIMIT', 0, SWEEP_MAX)
   for _, id in ipairs(gone) do
     local worker = read_worker(id)
-    if worker and worker.active > 0 then
+    if worker.active > 0 then
       redis.call('ZADD', ABSENT, pool.now, id) -- its sessions go on: look again later
-    elseif worker then
-      forget_worker(pool, worker)
     else
-      redis.call('ZREM', ABSENT, id)
+      forget_worker(pool, worker)
     end
   end
   return #gone < SWEEP_MAX

@@ -8,9 +8,9 @@
 -- ARGV 5   weight, above 0
 -- Returns  serve | drain | recycle, active, lifetime
 --          unknown_pool    the pool has no policy
--- Uses     keys rank dice estimate strategies policy pool worker advice
+-- Uses     keys rank dice estimate strategies policy pool worker former advice
 -- Keeps    I2 I3: a new incarnation starts with neither leases nor lifetime; leases of the old one
---          stay with the old one
+--          stay with the old one, and count again if it comes back
 -- Cost     O(log N) in the pool's workers; at most 9 calls
 
 local pool = open_pool()
@@ -19,18 +19,35 @@ if not pool then
 end
 local id, incarnation, address = ARGV[1], ARGV[2], ARGV[3]
 
+-- A life that was seen before goes on where it was; any other starts from nothing.
+local function begin_life(pool, worker, incarnation)
+  local life = recall_life(worker.id, incarnation)
+  if not life then
+    pool.births = pool.births + 1
+    life = { birth = pool.births, active = 0, lifetime = 0, state = AVAILABLE, limit_at = 0 }
+  end
+  worker.incarnation, worker.birth = incarnation, life.birth
+  worker.active, worker.lifetime = life.active, life.lifetime
+  worker.state, worker.limit_at = life.state, life.limit_at
+  worker.ejections, worker.ejected_at, worker.ejected_until = 0, 0, 0
+  redis.call('ZREM', EJECTED, worker.id)
+end
+
 local worker = read_worker(id) or new_worker(id)
 if worker.incarnation ~= incarnation then
   if worker.state == RECYCLING then
     pool.recycle_ms = pool.now - worker.limit_at
   end
-  pool.births = pool.births + 1
-  worker.incarnation, worker.birth = incarnation, pool.births
-  worker.active, worker.lifetime, worker.state = 0, 0, AVAILABLE
-  worker.ejections, worker.ejected_at, worker.ejected_until = 0, 0, 0
-  redis.call('ZREM', EJECTED, id)
+  if worker.birth > 0 then
+    retire_life(worker)
+  end
+  begin_life(pool, worker, incarnation)
 elseif worker.state == REMOVED then
-  worker.state = AVAILABLE
+  -- Whoever reached its limit in this life stays there.
+  worker.state = worker.limit_at > 0 and RECYCLING or AVAILABLE
+end
+if worker.state == AVAILABLE and at_its_limit(pool, worker) then
+  reach_limit(pool, worker) -- the limit was lowered while it was away
 end
 worker.address = address
 worker.max_concurrent = tonumber(ARGV[4])

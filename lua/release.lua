@@ -4,9 +4,9 @@
 -- ARGV     for each lease eight: number, lease id, 'used' or 'unused', outcome, and, each empty when
 --          unknown: handshake_us (of a plain request), session_us, bytes_read, bytes_written; at
 --          most 64 leases
--- Returns  released, count of leases given back, count of ids that were not held
+-- Returns  released, for each lease a digit: 1 it was held, 0 it was not
 --          unknown_pool    the pool has no policy
--- Uses     keys rank dice estimate strategies policy pool worker lease ejection report
+-- Uses     keys rank dice estimate strategies policy pool worker former lease ejection report
 -- Keeps    I2 I3 I4 I5: a second release changes nothing; an id released before its admit arrives
 --          is remembered for one lease_ttl_ms, and so is every ended one
 -- Cost     O(log N) in the pool's workers for each lease; at most 10 calls each
@@ -18,8 +18,7 @@ local pool = open_pool()
 if not pool then
   return { 'unknown_pool' }
 end
-local forget_at = pool.now + pool.policy.lease_ttl_ms
-local released, unknown = 0, 0
+local known = {}
 
 for first = 1, math.min(#ARGV, RELEASES_MAX * FIELDS), FIELDS do
   local seq, lease_id, use, outcome, handshake_us, session_us, bytes_read, bytes_written =
@@ -27,7 +26,7 @@ for first = 1, math.min(#ARGV, RELEASES_MAX * FIELDS), FIELDS do
   local lease = read_lease(seq)
   if lease then
     local worker = worker_of(lease)
-    give_back_lease(pool, worker, seq, use == 'used')
+    give_back_lease(pool, worker, lease, seq, use == 'used')
     if worker then
       judge_reach(pool, worker, lease, outcome)
       local report = read_report(worker.id)
@@ -38,18 +37,12 @@ for first = 1, math.min(#ARGV, RELEASES_MAX * FIELDS), FIELDS do
       local us = time_of_stream(pool, tonumber(handshake_us), tonumber(session_us))
       take_time(pool, worker, report, lease, outcome, us)
       write_report(worker.id, report)
-      if worker.state == REMOVED and worker.active == 0 then
-        forget_worker(pool, worker)
-      else
-        save_worker(pool, worker)
-      end
+      save_worker(pool, worker)
     end
-    released = released + 1
-  else
-    unknown = unknown + 1
   end
-  redis.call('ZADD', TOMBSTONES, forget_at, lease_id)
+  known[#known + 1] = lease and '1' or '0'
+  bury_lease(pool, lease_id)
 end
 
 save_pool(pool)
-return { 'released', tostring(released), tostring(unknown) }
+return { 'released', table.concat(known) }

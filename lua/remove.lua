@@ -1,5 +1,5 @@
--- remove: a worker leaves its pool. While it has leases it is kept, out of service, so that the
--- same incarnation cannot return with its places counted as free.
+-- remove: a worker leaves its pool. It is kept, out of service and out of sight, for forget_ms, so that
+-- the same incarnation cannot return with its places counted as free or its lifetime as new.
 --
 -- KEYS     the pool's keys (lib/keys.lua)
 -- ARGV 1   worker id
@@ -18,13 +18,8 @@ local worker = read_worker(ARGV[1])
 if not worker or worker.state == REMOVED then
   return { 'unknown_worker' }
 end
-if worker.active == 0 then
-  forget_worker(pool, worker)
-else
-  worker.state = REMOVED
-  save_worker(pool, worker)
-  redis.call('ZREM', HEARTBEATS, worker.id)
-  redis.call('ZREM', ABSENT, worker.id)
-end
+worker.state, worker.heartbeat = REMOVED, pool.now
+note_heartbeat(pool, worker)
+save_worker(pool, worker)
 save_pool(pool)
 return { 'removed', tostring(worker.active) }

@@ -60,21 +60,23 @@ local workers = {}
 for i = 1, #page[2], 2 do
   local worker = read_worker(page[2][i])
   local report = read_report(worker.id)
-  workers[#workers + 1] = cjson.encode({
-    worker = worker.id,
-    address = worker.address,
-    incarnation = worker.incarnation,
-    state = state_of(worker),
-    active = worker.active,
-    lifetime = worker.lifetime,
-    weight = worker.weight,
-    heartbeat_age_ms = math.floor(pool.now - worker.heartbeat),
-    requests_total = report.requests,
-    errors_total = report.errors,
-    bytes_read_total = report.bytes_read,
-    bytes_written_total = report.bytes_written,
-    mean_ms = report.timed > 0 and report.timed_us / report.timed / 1000 or 0,
-  })
+  if worker.state ~= REMOVED or worker.active > 0 then
+    workers[#workers + 1] = cjson.encode({
+      worker = worker.id,
+      address = worker.address,
+      incarnation = worker.incarnation,
+      state = state_of(worker),
+      active = worker.active,
+      lifetime = worker.lifetime,
+      weight = worker.weight,
+      heartbeat_age_ms = math.floor(pool.now - worker.heartbeat),
+      requests_total = report.requests,
+      errors_total = report.errors,
+      bytes_read_total = report.bytes_read,
+      bytes_written_total = report.bytes_written,
+      mean_ms = report.timed > 0 and report.timed_us / report.timed / 1000 or 0,
+    })
+  end
 end
 
 return { 'view', page[1], cjson.encode({

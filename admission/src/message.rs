@@ -144,6 +144,17 @@ pub struct ReleaseAnswer {
     pub unknown: u64,
 }
 
+impl ReleaseAnswer {
+    /// From what each id was: held or not.
+    pub fn of(held: &[bool]) -> Self {
+        let count = |wanted| held.iter().filter(|held| **held == wanted).count() as u64;
+        Self {
+            released: count(true),
+            unknown: count(false),
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObserveRequest {
     pub pool: PoolName,

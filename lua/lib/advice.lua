@@ -4,8 +4,7 @@ local ADVICE = { [AVAILABLE] = 'serve', [DRAINING] = 'drain', [RECYCLING] = 'rec
 
 local function see_worker(pool, worker)
   worker.heartbeat = pool.now
-  redis.call('ZADD', HEARTBEATS, pool.now, worker.id)
-  redis.call('ZREM', ABSENT, worker.id)
+  note_heartbeat(pool, worker)
   save_worker(pool, worker)
 end
 

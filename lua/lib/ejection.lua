@@ -35,9 +35,13 @@ local function begin_probe(pool, worker)
   return true
 end
 
+-- Taken since the exile began, and not judged yet: others wait for what becomes of it.
+local function is_probe(worker, lease)
+  return worker.ejections > 0 and lease.since >= worker.ejected_at
+end
+
 local function judge_reach(pool, worker, lease, outcome)
-  local current = worker.ejections == 0 or lease.since >= worker.ejected_at
-  if not current then
+  if worker.ejections > 0 and not is_probe(worker, lease) then
     return
   end
   if EJECTS[outcome] then

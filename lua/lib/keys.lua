@@ -8,4 +8,5 @@ local EJECTED = KEYS[6]    -- ZSET worker -> end of its exile
 local TOMBSTONES = KEYS[7] -- ZSET lease -> when it is forgotten: leases that ended
 -- ZSET prefix..worker -> score: the workers that may be chosen now, one index for each kind of request
 local INDEX = { KEYS[8], KEYS[9], KEYS[10] }
-local HOLDER = KEYS[11]    -- HASH lease number -> lease: one holder's leases
+local FORMER = KEYS[11]    -- HASH worker -> its lives before the present one
+local HOLDER = KEYS[12]    -- HASH lease number -> lease: one holder's leases

@@ -12,19 +12,6 @@ local function read_lease(seq)
   return lease
 end
 
--- The worker has had all the sessions it may have. It gets nothing new until it restarts, even if
--- a lifetime is given back meanwhile: it may have been told already.
-local function reach_limit(pool, worker)
-  worker.state = RECYCLING
-  worker.limit_at = pool.now
-  pool.recycles = pool.recycles + 1
-end
-
-local function at_its_limit(pool, worker)
-  local max_lifetime = pool.policy.max_lifetime
-  return max_lifetime > 0 and worker.lifetime >= max_lifetime
-end
-
 local function take_lease(pool, worker, seq, kind)
   pool.connections = pool.connections + 1
   pool.seq = pool.seq + 1
@@ -50,14 +37,20 @@ local function worker_of(lease)
 end
 
 -- Gives the place back, and the lifetime too if the lease was never used. The caller saves the
--- worker, because what the lease has learned about it may change its place once more.
-local function give_back_lease(pool, worker, seq, used)
+-- worker, because what the lease has learned about it may change its place once more. Without a
+-- worker, the lease belongs to a former life of it.
+local function give_back_lease(pool, worker, lease, seq, used)
   redis.call('HDEL', HOLDER, seq)
   pool.connections = pool.connections - 1
   if worker then
     worker.active = worker.active - 1
-    if not used then
-      worker.lifetime = worker.lifetime - 1
-    end
+    worker.lifetime = worker.lifetime - (used and 0 or 1)
+  else
+    give_back_to_former(lease, used)
   end
+end
+
+-- An ended lease is never admitted again, however late its question comes.
+local function bury_lease(pool, lease_id)
+  redis.call('ZADD', TOMBSTONES, pool.now + pool.policy.lease_ttl_ms, lease_id)
 end

@@ -9,11 +9,8 @@ local function sweep_stale(pool)
   local stale = redis.call('ZRANGE', HEARTBEATS, '-inf', oldest, 'BYSCORE', 'LIMIT', 0, SWEEP_MAX)
   for _, id in ipairs(stale) do
     local worker = read_worker(id)
-    redis.call('ZREM', HEARTBEATS, id)
-    if worker then
-      redis.call('ZADD', ABSENT, worker.heartbeat, id)
-      save_worker(pool, worker)
-    end
+    note_heartbeat(pool, worker)
+    save_worker(pool, worker)
   end
   return #stale
 end
@@ -24,10 +21,8 @@ local function sweep_ejected(pool)
   for _, id in ipairs(back) do
     local worker = read_worker(id)
     redis.call('ZREM', EJECTED, id)
-    if worker then
-      worker.ejected_until = 0
-      save_worker(pool, worker)
-    end
+    worker.ejected_until = 0
+    save_worker(pool, worker)
   end
   return #back
 end

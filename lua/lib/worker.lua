@@ -65,6 +65,26 @@ local function has_room(pool, worker)
   return worker.active < limit
 end
 
+-- The worker has had all the sessions it may have. It gets nothing new until it restarts, even if
+-- a lifetime is given back meanwhile: it may have been told already.
+local function reach_limit(pool, worker)
+  worker.state = RECYCLING
+  worker.limit_at = pool.now
+  pool.recycles = pool.recycles + 1
+end
+
+local function at_its_limit(pool, worker)
+  local max_lifetime = pool.policy.max_lifetime
+  return max_lifetime > 0 and worker.lifetime >= max_lifetime
+end
+
+-- Where its last heartbeat belongs: who is not fresh is absent.
+local function note_heartbeat(pool, worker)
+  local fresh = worker.state ~= REMOVED and is_fresh(pool, worker)
+  redis.call('ZADD', fresh and HEARTBEATS or ABSENT, worker.heartbeat, worker.id)
+  redis.call('ZREM', fresh and ABSENT or HEARTBEATS, worker.id)
+end
+
 -- Brings the pool's figures in line with the worker.
 local function count_worker(pool, worker)
   local open = is_open(pool, worker) and 1 or 0
@@ -118,4 +138,5 @@ local function forget_worker(pool, worker)
   redis.call('ZREM', EJECTED, worker.id)
   redis.call('HDEL', WORKERS, worker.id)
   redis.call('HDEL', REPORTS, worker.id)
+  redis.call('HDEL', FORMER, worker.id)
 end

@@ -26,6 +26,16 @@ pub(crate) fn decision(request: &AdmitRequest, reply: &[String]) -> Option<Admit
     }
 }
 
+/// `released, 1101…`
+pub(crate) fn held(reply: &[String]) -> Option<Vec<bool>> {
+    match reply {
+        [word, digits] if word == "released" => {
+            Some(digits.chars().map(|digit| digit == '1').collect())
+        }
+        _ => None,
+    }
+}
+
 /// `word, known, unknown`
 pub(crate) fn counts(word: &str, reply: &[String]) -> Option<(u64, u64)> {
     match reply {

@@ -4,7 +4,7 @@
 use admission::id::{Epoch, PoolName};
 
 /// The keys of a pool, in the order that `lua/lib/keys.lua` names them.
-pub(crate) fn pool_keys(pool: &PoolName) -> [String; 10] {
+pub(crate) fn pool_keys(pool: &PoolName) -> [String; 11] {
     [
         "pool",
         "workers",
@@ -16,6 +16,7 @@ pub(crate) fn pool_keys(pool: &PoolName) -> [String; 10] {
         "index",
         "index:2",
         "index:3",
+        "former",
     ]
     .map(|name| format!("ws:{{{pool}}}:{name}"))
 }

@@ -11,14 +11,15 @@ pub struct Source {
     pub code: &'static str,
 }
 
-/// `#!lua` at byte 0 makes Redis refuse keys of another shard and undeclared globals.
+/// `#!lua` at byte 0 makes Redis refuse keys of another shard. The flags say what a script may do when
+/// Redis is full: to give back and to tidy up must go on, or it would stay full.
 macro_rules! source {
-    ($verb:literal: $($part:literal)+) => {
+    ($verb:literal $flags:literal: $($part:literal)+) => {
         Source {
             verb: $verb,
             parts: &[$($part),+],
             code: concat!(
-                "#!lua\n",
+                "#!lua", $flags, "\n",
                 $(include_str!(concat!("../../lua/", $part, ".lua")), "\n",)+
                 include_str!(concat!("../../lua/", $verb, ".lua")),
             ),
@@ -28,24 +29,25 @@ macro_rules! source {
 
 /// Every script starts from the pool's keys, its strategies, its policy, its head and its workers.
 macro_rules! pool_source {
-    ($verb:literal: $($part:literal)*) => {
-        source!($verb: "lib/keys" "lib/rank" "lib/dice" "lib/estimate"
+    ($verb:literal $flags:literal: $($part:literal)*) => {
+        source!($verb $flags: "lib/keys" "lib/rank" "lib/dice" "lib/estimate"
             "strategies/lifetime_first" "strategies/round_robin" "strategies/least_connections"
             "strategies/random" "strategies/sewt"
             "lib/policy" "lib/pool" "lib/worker" $($part)*)
     };
 }
 
-pub const ADMIT: Source = pool_source!("admit": "lib/lease" "lib/ejection" "lib/sweep");
-pub const RELEASE: Source = pool_source!("release": "lib/lease" "lib/ejection" "lib/report");
-pub const OBSERVE: Source = pool_source!("observe": "lib/lease" "lib/ejection" "lib/report");
-pub const REGISTER: Source = pool_source!("register": "lib/advice");
-pub const HEARTBEAT: Source = pool_source!("heartbeat": "lib/advice");
-pub const DRAIN: Source = pool_source!("drain": "lib/advice");
-pub const REMOVE: Source = pool_source!("remove":);
-pub const REAP: Source = pool_source!("reap": "lib/sweep");
-pub const POLICY: Source = pool_source!("policy": "lib/lease");
-pub const VIEW: Source = pool_source!("view": "lib/report");
+pub const ADMIT: Source =
+    pool_source!("admit" "": "lib/former" "lib/lease" "lib/ejection" "lib/sweep");
+pub const RELEASE: Source = pool_source!("release" " flags=allow-oom": "lib/former" "lib/lease" "lib/ejection" "lib/report");
+pub const OBSERVE: Source = pool_source!("observe" " flags=allow-oom": "lib/former" "lib/lease" "lib/ejection" "lib/report");
+pub const REGISTER: Source = pool_source!("register" "": "lib/former" "lib/advice");
+pub const HEARTBEAT: Source = pool_source!("heartbeat" " flags=allow-oom": "lib/advice");
+pub const DRAIN: Source = pool_source!("drain" " flags=allow-oom": "lib/advice");
+pub const REMOVE: Source = pool_source!("remove" " flags=allow-oom":);
+pub const REAP: Source = pool_source!("reap" " flags=allow-oom": "lib/sweep");
+pub const POLICY: Source = pool_source!("policy" "":);
+pub const VIEW: Source = pool_source!("view" " flags=no-writes": "lib/report");
 
 pub const ALL: [Source; 10] = [
     ADMIT, RELEASE, OBSERVE, REGISTER, HEARTBEAT, DRAIN, REMOVE, REAP, POLICY, VIEW,

@@ -10,7 +10,7 @@ use crate::view::{PoolPage, PoolView};
 use admission::id::{Epoch, PoolName, WorkerId};
 use admission::message::{
     AdmitAnswer, AdmitRequest, HeartbeatRequest, Observation, ObserveAnswer, RegisterRequest,
-    Release, ReleaseAnswer, Use, WorkerAnswer,
+    Release, Use, WorkerAnswer,
 };
 use admission::policy::Policy;
 use redis::Script;
@@ -94,12 +94,13 @@ impl Store {
         Err(unexpected(&request.pool, "admit", vec!["again".into()]))
     }
 
+    /// Returns for each lease whether it was held until now.
     pub async fn release(
         &self,
         pool: &PoolName,
         epoch: &Epoch,
         releases: &[Release],
-    ) -> Result<ReleaseAnswer, StoreError> {
+    ) -> Result<Vec<bool>, StoreError> {
         let args = releases.iter().flat_map(|release| {
             let r#use = match release.r#use {
                 Use::Used => "used",
@@ -123,8 +124,8 @@ impl Store {
             epoch: Some(epoch),
             args: args.collect(),
         };
-        let (released, unknown) = self.run_counted(call, "released").await?;
-        Ok(ReleaseAnswer { released, unknown })
+        let reply = self.run(call).await?;
+        decode::held(&reply).ok_or_else(|| unexpected(pool, "release", reply))
     }
 
     pub async fn observe(
@@ -147,8 +148,11 @@ impl Store {
             epoch: Some(epoch),
             args: args.collect(),
         };
-        let (observed, unknown) = self.run_counted(call, "observed").await?;
-        Ok(ObserveAnswer { observed, unknown })
+        let reply = self.run(call).await?;
+        match decode::counts("observed", &reply) {
+            Some((observed, unknown)) => Ok(ObserveAnswer { observed, unknown }),
+            None => Err(unexpected(pool, "observe", reply)),
+        }
     }
 
     pub async fn register(
@@ -344,12 +348,6 @@ impl Store {
             Some(Err(error)) => Err(StoreError::Unavailable(error.to_string())),
             None => Err(StoreError::Unavailable("not connected".into())),
         }
-    }
-
-    async fn run_counted(&self, call: Call<'_>, word: &str) -> Result<(u64, u64), StoreError> {
-        let (pool, verb) = (call.pool, call.verb);
-        let reply = self.run(call).await?;
-        decode::counts(word, &reply).ok_or_else(|| unexpected(pool, verb, reply))
     }
 
     async fn run_advised(

@@ -82,6 +82,11 @@ async fn asking_again_after_the_worker_restarted_gives_the_lost_place_back() {
         matches!(answer, AdmitAnswer::Denied(denied) if denied.reason == DenyReason::Cancelled)
     );
     assert_eq!(pool.view().await.head.active, 0);
+    let answer = pool.ask(&lease).await;
+    assert!(
+        matches!(answer, AdmitAnswer::Denied(denied) if denied.reason == DenyReason::Cancelled),
+        "an ended id is never admitted again"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -122,6 +122,13 @@ impl Twins {
         let known = self.model.workers.get(&id(&worker));
         let incarnation = match known {
             Some(known) if self.dice.below(3) == 0 => known.incarnation.to_string(),
+            // One of the lives that came before, whosever it was.
+            Some(_) if self.dice.below(3) == 0 => {
+                format!(
+                    "life-{}",
+                    self.lives.saturating_sub(self.dice.below(12)).max(1)
+                )
+            }
             Some(_) | None => {
                 self.lives += 1;
                 format!("life-{}", self.lives)

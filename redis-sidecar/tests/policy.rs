@@ -2,7 +2,7 @@ mod support;
 
 use admission::message::DenyReason;
 use admission::policy::Policy;
-use support::{Pool, default_policy};
+use support::{Pool, default_policy, eventually};
 
 #[tokio::test]
 async fn a_new_policy_takes_effect_at_the_next_decision_and_loses_no_lease() {
@@ -63,4 +63,44 @@ async fn scripts_that_redis_lost_are_put_back() {
     pool.register("w1", "a").await;
     pool.redis.command(&["SCRIPT", "FLUSH"]).await;
     pool.admit().await;
+}
+
+#[tokio::test]
+async fn a_longer_heartbeat_ttl_brings_the_absent_back_in_order() {
+    let pool = Pool::with(|policy| policy.heartbeat_ttl_ms = 100).await;
+    pool.register("w1", "a").await;
+    eventually(async || {
+        pool.reap().await;
+        pool.view().await.head.fresh == 0
+    })
+    .await;
+    let longer = Policy {
+        heartbeat_ttl_ms: 86_400_000,
+        forget_ms: 86_400_000,
+        ..default_policy()
+    };
+    pool.store.apply(&pool.name, &longer).await.unwrap();
+    let view = pool.view().await;
+    assert_eq!((view.head.fresh, view.head.open), (1, 1));
+    pool.admit().await;
+}
+
+#[tokio::test]
+async fn a_full_redis_still_takes_places_back() {
+    let pool = Pool::with(|_| {}).await;
+    pool.register("w1", "a").await;
+    let lease = pool.admit().await.lease;
+    pool.redis
+        .command(&["CONFIG", "SET", "maxmemory", "1"])
+        .await;
+    assert!(
+        pool.store
+            .admit(&pool.question(&pool.mint()))
+            .await
+            .is_err()
+    );
+    assert_eq!(pool.release(&lease).await.released, 1);
+    pool.heartbeat("w1", "a").await;
+    pool.reap().await;
+    assert_eq!(pool.view().await.head.active, 0);
 }

@@ -1,6 +1,6 @@
 mod support;
 
-use admission::message::Advice;
+use admission::message::{Advice, DenyReason};
 use redis_sidecar::view::WorkerState;
 use support::{Pool, id};
 
@@ -43,11 +43,42 @@ async fn a_removed_worker_that_returns_in_the_same_incarnation_still_has_its_lea
 }
 
 #[tokio::test]
-async fn a_removed_worker_is_forgotten_with_its_last_lease() {
+async fn a_removed_worker_is_out_of_sight_with_its_last_lease() {
     let pool = Pool::with(|_| {}).await;
     pool.register("w1", "a").await;
     let lease = pool.admit().await.lease;
     pool.store.remove(&pool.name, &id("w1")).await.unwrap();
     pool.release(&lease).await;
     assert!(pool.view().await.workers.is_empty());
+}
+
+#[tokio::test]
+async fn leaving_and_returning_in_the_same_life_does_not_renew_the_lifetime() {
+    let pool = Pool::with(|policy| policy.max_lifetime = 3).await;
+    pool.register("w1", "a").await;
+    for _ in 0..2 {
+        pool.release(&pool.admit().await.lease).await;
+    }
+    pool.store.remove(&pool.name, &id("w1")).await.unwrap();
+    assert_eq!(pool.register("w1", "a").await.lifetime, 2);
+    pool.admit().await;
+    pool.store.remove(&pool.name, &id("w1")).await.unwrap();
+    let answer = pool.register("w1", "a").await;
+    assert_eq!((answer.advice, answer.lifetime), (Advice::Recycle, 3));
+}
+
+#[tokio::test]
+async fn a_life_that_comes_back_still_has_its_leases() {
+    let pool = Pool::with(|policy| policy.max_concurrent = 2).await;
+    pool.register("w1", "b").await;
+    let leases = [pool.admit().await.lease, pool.admit().await.lease];
+    // A registration that was long on its way.
+    pool.register("w1", "a").await;
+    let answer = pool.register("w1", "b").await;
+    assert_eq!((answer.active, answer.lifetime), (2, 2));
+    assert_eq!(pool.denied().await, DenyReason::PoolFull);
+    pool.register("w1", "a").await;
+    pool.release(&leases[0]).await;
+    assert_eq!(pool.register("w1", "b").await.active, 1);
+    assert_eq!(pool.view().await.head.active, 1);
 }

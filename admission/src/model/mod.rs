@@ -37,6 +37,39 @@ pub struct Worker {
     /// Whether it could be chosen after its last event.
     listed: bool,
     estimates: [sewt::Estimate; 3],
+    /// Its lives before this one, the latest first.
+    former: Vec<Life>,
+}
+
+/// What is known of a worker's former life.
+#[derive(Debug, Clone)]
+struct Life {
+    incarnation: Incarnation,
+    state: State,
+    active: u64,
+    lifetime: u64,
+}
+
+/// More lives than this are not remembered.
+const FORMER_MAX: usize = 4;
+
+impl Worker {
+    /// Another life takes the place of this one: a new one, or one that comes back.
+    fn begin(&mut self, incarnation: Incarnation) {
+        let ended = Life {
+            incarnation: std::mem::replace(&mut self.incarnation, incarnation),
+            state: self.state,
+            active: self.active,
+            lifetime: self.lifetime,
+        };
+        self.former.insert(0, ended);
+        self.former.truncate(FORMER_MAX);
+        let back = (self.former.iter()).position(|life| life.incarnation == self.incarnation);
+        (self.state, self.active, self.lifetime) = match back.map(|at| self.former.remove(at)) {
+            Some(life) => (life.state, life.active, life.lifetime),
+            None => (State::Available, 0, 0),
+        };
+    }
 }
 
 /// What a worker says about itself when it registers.
@@ -112,12 +145,10 @@ impl Pool {
             clock: 0.0,
             listed: false,
             estimates: Default::default(),
+            former: Vec::new(),
         });
         if worker.incarnation != incarnation {
-            worker.incarnation = incarnation;
-            worker.state = State::Available;
-            worker.active = 0;
-            worker.lifetime = 0;
+            worker.begin(incarnation);
         }
         worker.max_concurrent = max_concurrent;
         self.dice.reweigh(&mut worker, weight);
@@ -185,21 +216,27 @@ impl Pool {
         let Some(lease) = self.leases.remove(&lease) else {
             return;
         };
-        let current = |worker: &Worker| worker.incarnation == lease.incarnation;
-        if !self.workers.get(&lease.worker).is_some_and(current) {
+        let given_back = match end.r#use {
+            Use::Used => 0,
+            Use::Unused => 1,
+        };
+        let Some(mut worker) = self.workers.remove(&lease.worker) else {
             return;
-        }
-        if let Some(mut worker) = self.workers.remove(&lease.worker) {
+        };
+        if worker.incarnation == lease.incarnation {
             worker.active -= 1;
-            worker.lifetime -= match end.r#use {
-                Use::Used => 0,
-                Use::Unused => 1,
-            };
+            worker.lifetime -= given_back;
             if let Some(us) = end.served_us {
                 worker.estimates[lease.kind].observe(&self.policy.sewt, us as f64);
             }
-            self.settle(&lease.worker, worker);
+        } else {
+            let taken_on = |life: &&mut Life| life.incarnation == lease.incarnation;
+            if let Some(life) = worker.former.iter_mut().find(taken_on) {
+                life.active -= 1;
+                life.lifetime -= given_back;
+            }
         }
+        self.settle(&lease.worker, worker);
     }
 
     /// After an event on a worker: puts it back, noting whether it may be chosen now.

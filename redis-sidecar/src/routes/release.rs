@@ -25,11 +25,12 @@ pub(super) async fn release(
         return Err(ApiError::bad_request("a lease belongs to another holder"));
     }
     app.metrics.seen(&holder.proxy);
-    let answer = app
+    let held = app
         .within_budget(app.store.release(&pool, &holder.epoch, &releases))
         .await?;
-    for release in &releases {
+    // A repeated release was counted when it came first.
+    for (release, _) in releases.iter().zip(&held).filter(|(_, held)| **held) {
         app.metrics.released(&pool, release);
     }
-    Ok(Json(answer))
+    Ok(Json(ReleaseAnswer::of(&held)))
 }

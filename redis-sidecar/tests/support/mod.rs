@@ -75,9 +75,24 @@ impl Redis {
             .expect("an answer");
     }
 
-    /// Redis answers nothing until `go_on`.
+    /// Redis answers nothing until `go_on`: the signal is sent and has reached every thread.
     pub fn stop(&self) {
         self.signal("STOP");
+        let tasks = format!("/proc/{}/task", self.process.id());
+        let stopped = |thread: std::fs::DirEntry| {
+            // `PID (NAME) STATE …`
+            let stat = std::fs::read_to_string(thread.path().join("stat"));
+            stat.is_ok_and(|stat| stat.contains(") T "))
+        };
+        let started = Instant::now();
+        while !std::fs::read_dir(&tasks)
+            .expect("the threads of Redis")
+            .flatten()
+            .all(stopped)
+        {
+            assert!(started.elapsed() < DEADLINE, "Redis does not stop");
+            std::thread::yield_now();
+        }
     }
 
     pub fn go_on(&self) {
@@ -253,11 +268,9 @@ impl Pool {
     }
 
     pub async fn release_with(&self, release: Release) -> ReleaseAnswer {
-        let answer = self
-            .store
-            .release(&self.name, &self.holder.epoch, &[release])
-            .await;
-        answer.expect("a release")
+        let epoch = &self.holder.epoch;
+        let held = self.store.release(&self.name, epoch, &[release]).await;
+        ReleaseAnswer::of(&held.expect("a release"))
     }
 
     pub async fn observe(&self, lease: &LeaseId, outcome: Outcome) {
