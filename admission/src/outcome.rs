@@ -9,7 +9,8 @@ pub enum Outcome {
     Success,
     /// The worker answered with a 5xx.
     Warning,
-    /// No connection: refused, or not made in time.
+    /// No connection: refused, not made in time, or not tried, because Envoy itself counts the worker
+    /// out (it failed its health check, or is no member of the cluster).
     ConnectFailed,
     /// Connected, but closed or reset before its response headers.
     ResetBeforeHeaders,
@@ -51,6 +52,7 @@ impl Outcome {
 pub struct ResponseFlags(pub u64);
 
 impl ResponseFlags {
+    const NO_HEALTHY_UPSTREAM: u64 = 1 << 1;
     const UPSTREAM_REQUEST_TIMEOUT: u64 = 1 << 2;
     const UPSTREAM_REMOTE_RESET: u64 = 1 << 4;
     const UPSTREAM_CONNECTION_FAILURE: u64 = 1 << 5;
@@ -62,7 +64,7 @@ impl ResponseFlags {
     }
 
     fn connect_failed(self) -> bool {
-        self.any(Self::UPSTREAM_CONNECTION_FAILURE)
+        self.any(Self::UPSTREAM_CONNECTION_FAILURE | Self::NO_HEALTHY_UPSTREAM)
     }
 
     fn timed_out(self) -> bool {
@@ -133,6 +135,7 @@ mod tests {
 
     const CLEAN: ResponseFlags = ResponseFlags(0);
     const REFUSED: ResponseFlags = ResponseFlags(ResponseFlags::UPSTREAM_CONNECTION_FAILURE);
+    const COUNTED_OUT: ResponseFlags = ResponseFlags(ResponseFlags::NO_HEALTHY_UPSTREAM);
     const CUT: ResponseFlags = ResponseFlags(ResponseFlags::UPSTREAM_CONNECTION_TERMINATION);
     const LATE: ResponseFlags = ResponseFlags(ResponseFlags::UPSTREAM_REQUEST_TIMEOUT);
 
@@ -150,6 +153,10 @@ mod tests {
     #[test]
     fn envoys_answer_in_its_place_is_a_failure_of_the_kind_the_flags_tell() {
         assert_eq!(ended(Author::Envoy, 503, REFUSED), Outcome::ConnectFailed);
+        assert_eq!(
+            ended(Author::Envoy, 503, COUNTED_OUT),
+            Outcome::ConnectFailed
+        );
         assert_eq!(ended(Author::Envoy, 503, CUT), Outcome::ResetBeforeHeaders);
         assert_eq!(ended(Author::Envoy, 504, LATE), Outcome::Timeout);
     }

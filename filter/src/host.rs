@@ -1,5 +1,6 @@
-//! Every call on Envoy. Two rules of this file keep the VM alive: headers are read as bytes (the
-//! SDK's text getters die of one byte ≥ 0x80), and no failure of a call is more than an error.
+//! Every call on Envoy. What keeps the VM alive: headers are read as bytes (the SDK's text getters die
+//! of one byte ≥ 0x80), and calls are made only where Envoy accepts them, because the SDK panics on a
+//! status that it does not expect.
 
 use admission::lifecycle::Traffic;
 use admission::outcome::{Author, ResponseFlags};
@@ -98,8 +99,9 @@ fn property(path: &[&str]) -> Option<Bytes> {
 
 /// Who wrote the response whose headers are on their way to the client.
 pub(crate) fn response_author() -> Author {
-    match property(&["response", "code_details"]) {
-        Some(details) if details == b"via_upstream" => Author::Worker,
+    match property(&["response", "code_details"]).as_deref() {
+        // The second is a worker's answer too: anything but 101 to an upgrade, which Envoy rewrites.
+        Some(b"via_upstream" | b"websocket_handshake_unsuccessful") => Author::Worker,
         _ => Author::Envoy,
     }
 }

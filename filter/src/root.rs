@@ -45,7 +45,7 @@ impl Root {
 
     /// Sends what is due. Sent from the root: a dying stream would never hear the answer.
     fn deliver(&mut self, vm: &Vm) {
-        while self.deliveries.len() < DELIVERIES_MAX {
+        while self.deliveries.len() < DELIVERIES_MAX && vm.may_deliver() {
             let delivery = {
                 let mut inventory = vm.inventory.borrow_mut();
                 if !inventory.observations.is_empty() {
@@ -66,7 +66,7 @@ impl Root {
                 }
                 Err(_) => {
                     take_back(vm, delivery);
-                    return vm.wait_for_retry();
+                    return vm.put_off();
                 }
             }
         }
@@ -98,7 +98,7 @@ impl Context for Root {
             vm.metrics.dropped(delivery.len());
         } else {
             take_back(&vm, delivery);
-            vm.wait_for_retry();
+            vm.put_off();
         }
     }
 }

@@ -26,6 +26,8 @@ pub(crate) struct Vm {
     /// Streams that wait for the sidecar, by context id.
     waiting: RefCell<BTreeMap<u32, Waiting>>,
     tick: Cell<Duration>,
+    /// News is not sent before this time, because the last delivery failed.
+    retry_at_us: Cell<u64>,
 }
 
 struct Waiting {
@@ -49,6 +51,7 @@ impl Vm {
             metrics: Metrics::define(),
             waiting: RefCell::default(),
             tick: Cell::new(Duration::ZERO),
+            retry_at_us: Cell::new(0),
             config,
         }
     }
@@ -148,11 +151,16 @@ impl Vm {
         self.set_tick(Duration::from_millis(rest_ms));
     }
 
-    /// The next tick after a delivery failed.
-    pub(crate) fn wait_for_retry(&self) {
-        self.set_tick(Duration::from_millis(
-            self.config.release_retry_ms.min(*WATCH_MS.end()),
-        ));
+    /// A delivery failed: the next one waits a while.
+    pub(crate) fn put_off(&self) {
+        let pause_us = self.config.release_retry_ms.saturating_mul(1000);
+        self.retry_at_us
+            .set(host::now_us().saturating_add(pause_us));
+        self.rest();
+    }
+
+    pub(crate) fn may_deliver(&self) -> bool {
+        host::now_us() >= self.retry_at_us.get()
     }
 
     fn set_tick(&self, period: Duration) {

@@ -33,6 +33,7 @@ enum Command {
     },
     /// Write the Lua scripts, as Redis runs them, into a directory: one file per verb.
     Scripts {
+        /// Made if it does not exist.
         #[arg(value_name = "DIR")]
         directory: PathBuf,
     },
@@ -59,7 +60,10 @@ fn main() -> ExitCode {
 
 #[expect(clippy::print_stdout, reason = "the output is what was asked for")]
 fn run_serve(config: Option<&Path>, print_config: bool) -> Result<(), Failure> {
-    let loaded = settings::load(config, std::env::vars())?;
+    // Other programs' variables may be anything; ours are text.
+    let variables = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let loaded = settings::load(config, variables)?;
     if print_config {
         print!("{}", loaded.describe());
         return Ok(());
@@ -69,6 +73,8 @@ fn run_serve(config: Option<&Path>, print_config: bool) -> Result<(), Failure> {
         .with_env_filter(filter)
         .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
+        // Whoever reads the log may go away; that must not end anything else.
+        .log_internal_errors(false)
         .init();
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -89,16 +95,18 @@ fn cancel_on_signal(stop: CancellationToken) -> std::io::Result<()> {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
-        tracing::info!("shutting down");
         stop.cancel();
+        tracing::info!("shutting down");
     });
     Ok(())
 }
 
 fn write_scripts(directory: &Path) -> Result<(), Failure> {
-    std::fs::create_dir_all(directory)?;
+    let failed = |path: &Path, error| format!("cannot write {}: {error}", path.display());
+    std::fs::create_dir_all(directory).map_err(|error| failed(directory, error))?;
     for source in scripts::ALL {
-        std::fs::write(directory.join(format!("{}.lua", source.verb)), source.code)?;
+        let file = directory.join(format!("{}.lua", source.verb));
+        std::fs::write(&file, source.code).map_err(|error| failed(&file, error))?;
     }
     Ok(())
 }

@@ -3,8 +3,8 @@
 use crate::settings::{Listen, Settings};
 use crate::store::Store;
 use crate::{App, app, reaper};
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::task::JoinSet;
@@ -29,8 +29,25 @@ pub enum ServeError {
 
 /// Serves until `stop` is cancelled, then ends gracefully.
 pub async fn serve(settings: &Settings, stop: CancellationToken) -> Result<(), ServeError> {
+    // First of all: a start that fails must not have changed anything in Redis.
+    let mut bound = Vec::new();
+    for listen in &settings.listen {
+        bound.push(
+            Bound::to(listen)
+                .await
+                .map_err(|error| ServeError::Listen {
+                    listen: listen.clone(),
+                    error,
+                })?,
+        );
+        info!(%listen, "listening");
+    }
+
     let store = Store::start(&settings.redis, settings.pools.clone())
         .map_err(|error| ServeError::Redis(error.to_string()))?;
+    if settings.pools.is_empty() {
+        warn!("no pool is configured: every question will be answered unknown_pool");
+    }
     let router = app(App::new(
         store.clone(),
         Duration::from_millis(settings.answer_timeout_ms),
@@ -41,26 +58,21 @@ pub async fn serve(settings: &Settings, stop: CancellationToken) -> Result<(), S
     ));
     let applied = tokio::spawn(apply_pools(store));
 
+    let mut sockets = Vec::new();
     let mut servers = JoinSet::new();
-    for listen in &settings.listen {
+    for bound in bound {
         let stopped = stop.clone().cancelled_owned();
-        let refused = |error| ServeError::Listen {
-            listen: listen.clone(),
-            error,
-        };
-        match listen {
-            Listen::Tcp(address) => {
-                let listener = TcpListener::bind(address).await.map_err(refused)?;
+        match bound {
+            Bound::Tcp(listener) => {
                 let server = axum::serve(listener, router.clone()).with_graceful_shutdown(stopped);
                 servers.spawn(async { server.await });
             }
-            Listen::Unix(path) => {
-                let listener = bind_unix(path).map_err(refused)?;
+            Bound::Unix(listener, socket) => {
+                sockets.push(socket);
                 let server = axum::serve(listener, router.clone()).with_graceful_shutdown(stopped);
                 servers.spawn(async { server.await });
             }
         }
-        info!(%listen, "listening");
     }
 
     let result = tokio::select! {
@@ -78,17 +90,58 @@ pub async fn serve(settings: &Settings, stop: CancellationToken) -> Result<(), S
     {
         warn!("some answers did not end in time");
     }
-    for listen in &settings.listen {
-        if let Listen::Unix(path) = listen {
-            let _ = std::fs::remove_file(path);
+    Ok(())
+}
+
+enum Bound {
+    Tcp(TcpListener),
+    Unix(UnixListener, SocketFile),
+}
+
+impl Bound {
+    async fn to(listen: &Listen) -> std::io::Result<Self> {
+        match listen {
+            Listen::Tcp(address) => TcpListener::bind(address).await.map(Self::Tcp),
+            Listen::Unix(path) => bind_unix(path),
         }
     }
-    Ok(())
+}
+
+/// A socket's file, removed with its listener, unless another process has put its own there.
+struct SocketFile {
+    path: PathBuf,
+    identity: Option<(u64, u64)>,
+}
+
+impl SocketFile {
+    fn new(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            identity: identity(path),
+        }
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if self.identity.is_some() && identity(&self.path) == self.identity {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Which file is at this path.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let metadata = std::fs::symlink_metadata(path).ok()?;
+    Some((metadata.dev(), metadata.ino()))
 }
 
 /// A change of the file reaches Redis at the start; a Redis that is away gets it once it is back.
 async fn apply_pools(store: Store) {
     const PAUSE: Duration = Duration::from_millis(100);
+    if store.pools().next().is_none() {
+        return;
+    }
     while let Err(error) = store.apply_pools().await {
         tracing::debug!(%error, "the settings file's pools are not applied yet");
         tokio::time::sleep(PAUSE).await;
@@ -96,15 +149,23 @@ async fn apply_pools(store: Store) {
     info!("the settings file's pools are applied");
 }
 
-/// A socket that a killed sidecar left behind is replaced; one that still answers is not.
-fn bind_unix(path: &Path) -> std::io::Result<UnixListener> {
-    if std::os::unix::net::UnixStream::connect(path).is_ok() {
-        return Err(std::io::ErrorKind::AddrInUse.into());
-    }
-    if path.exists() {
+/// A socket that a killed sidecar left behind is replaced; one that still answers is not, nor anything
+/// that is no socket.
+fn bind_unix(path: &Path) -> std::io::Result<Bound> {
+    if let Ok(metadata) = std::fs::symlink_metadata(path) {
+        if !metadata.file_type().is_socket() {
+            let reason = "there is a file of that name that is no socket";
+            return Err(std::io::Error::new(
+                std::io::ErrorKind::AlreadyExists,
+                reason,
+            ));
+        }
+        if std::os::unix::net::UnixStream::connect(path).is_ok() {
+            return Err(std::io::ErrorKind::AddrInUse.into());
+        }
         std::fs::remove_file(path)?;
     }
     let listener = UnixListener::bind(path)?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
-    Ok(listener)
+    Ok(Bound::Unix(listener, SocketFile::new(path)))
 }

@@ -129,6 +129,21 @@ async fn what_cannot_be_read_is_refused_with_a_reason() {
         assert!(answer.status.is_client_error(), "{body}");
         assert_eq!(answer.body["error"], "invalid", "{body}");
     }
+    let untyped = Request::builder().method("POST").uri("/v1/admit");
+    let untyped = untyped
+        .body(Body::from(api.question().to_string()))
+        .expect("a request");
+    let answer = api
+        .router
+        .clone()
+        .oneshot(untyped)
+        .await
+        .expect("an answer");
+    assert_eq!(
+        answer.status(),
+        StatusCode::OK,
+        "a content type is not needed"
+    );
     let too_large = api.call("POST", "/v1/release", "x".repeat(17 * 1024)).await;
     assert_eq!(too_large.status, StatusCode::PAYLOAD_TOO_LARGE);
     let typo = json!({"address": "10.0.0.1:80", "incarnation": "a", "wieght": 2});

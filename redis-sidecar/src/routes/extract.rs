@@ -2,25 +2,28 @@
 
 use super::ApiError;
 use admission::id::{PoolName, WorkerId};
-use axum::Json;
-use axum::extract::rejection::{JsonRejection, PathRejection};
+use axum::body::Bytes;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 
-/// A JSON body.
+/// A JSON body, whatever its content type says: there is nothing else it could be.
 pub(super) struct Body<T>(pub(super) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        let body: Result<Json<T>, JsonRejection> = Json::from_request(request, state).await;
-        body.map(|Json(value)| Self(value))
-            .map_err(|rejection| ApiError::Invalid {
-                status: rejection.status(),
-                message: rejection.body_text(),
-            })
+        let bytes = Bytes::from_request(request, state).await;
+        let bytes = bytes.map_err(|rejection| ApiError::Invalid {
+            status: rejection.status(),
+            message: rejection.body_text(),
+        })?;
+        match serde_json::from_slice(&bytes) {
+            Ok(value) => Ok(Self(value)),
+            Err(error) => Err(ApiError::bad_request(error.to_string())),
+        }
     }
 }
 
