@@ -113,7 +113,7 @@ async fn two_hundred_racing_on_ten_places_get_ten() {
     assert_invariants(&pool.view().await, &admitted);
 }
 
-/// I1, I2 and I3 of the design, for a pool in which nothing was released yet.
+/// I1, I2 and I3 (docs/architecture.md), for a pool in which nothing was released yet.
 fn assert_invariants(view: &PoolView, leases: &BTreeMap<u64, String>) {
     let mut expected: BTreeMap<&str, u64> = BTreeMap::new();
     for worker in leases.values() {

@@ -239,30 +239,17 @@ impl Pool {
     }
 
     pub async fn release_as(&self, lease: &LeaseId, r#use: Use, outcome: Outcome) -> ReleaseAnswer {
-        self.release_with(Release {
-            lease: lease.clone(),
-            r#use,
-            outcome,
-            status: None,
-            handshake_us: None,
-            session_us: None,
-            bytes_read: 0,
-            bytes_written: 0,
-        })
-        .await
+        self.release_with(ended(lease, r#use, outcome)).await
     }
 
     /// The end of a plain request that was served in this time.
     pub async fn served(&self, lease: &LeaseId, us: u64) -> ReleaseAnswer {
         self.release_with(Release {
-            lease: lease.clone(),
-            r#use: Use::Used,
-            outcome: Outcome::Success,
-            status: Some(200),
             handshake_us: Some(us),
             session_us: Some(us),
             bytes_read: 1,
             bytes_written: 2,
+            ..ended(lease, Use::Used, Outcome::Success)
         })
         .await
     }
@@ -315,6 +302,20 @@ pub fn default_policy() -> Policy {
 
 pub fn id(worker: &str) -> WorkerId {
     WorkerId::parse(worker).expect("a worker id")
+}
+
+/// A lease's end of which nothing else is known.
+pub fn ended(lease: &LeaseId, r#use: Use, outcome: Outcome) -> Release {
+    Release {
+        lease: lease.clone(),
+        r#use,
+        outcome,
+        status: None,
+        handshake_us: None,
+        session_us: None,
+        bytes_read: 0,
+        bytes_written: 0,
+    }
 }
 
 pub fn registration(
