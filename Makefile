@@ -4,12 +4,12 @@
 # BERTH_FILTER_WASM, BERTH_BIN_DIR); set one in the environment to use another.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test test-full lint fmt check clean
+.PHONY: help setup build run test test-full bench-choose lint fmt check clean
 # The targets share target/ and .tools/, and cargo uses all cores by itself.
 .NOTPARALLEL:
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Install what building, running, testing and linting need
 	@scripts/setup.sh all
@@ -31,6 +31,10 @@ test: ## Run all tests, with real Envoys and a real Redis
 test-full: ## Run all tests and the long ones
 	@scripts/setup.sh test
 	@scripts/test.sh full
+
+bench-choose: ## Measure decisions per second against the number of workers (2 minutes)
+	@scripts/setup.sh test
+	@cargo bench -p redis-sidecar --bench choose
 
 lint: ## Check format, lints and Lua
 	@scripts/setup.sh lint

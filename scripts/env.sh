@@ -1,11 +1,12 @@
 # shellcheck shell=bash
 # Sourced by every other script: where things are. Nothing here runs anything.
 #
-# Four variables reach the demo and the tests. Each may be set by the caller.
+# These variables reach the demo and the tests. Each may be set by the caller.
 #   ENVOY_BIN          the Envoy to start
 #   BERTH_FILTER_WASM  the filter that Envoy loads
 #   BERTH_BIN_DIR      the directory of `berth`, `demo` and `demo-worker`
 #   CARGO_TARGET_DIR   where cargo builds; the two above follow it
+#   REDIS_SERVER_BIN   the redis-server of the demo and the fleet tests; unset: the one on PATH
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$top" || exit 1

@@ -27,8 +27,7 @@ optional() {
 
 # --locked: a Cargo.lock that does not fit the manifests fails here and not at a user's.
 clippy_native() {
-    cargo clippy --release --locked --all-targets \
-        -p admission -p redis-sidecar -p fleet-tests --features fleet-tests/full -- -D warnings
+    cargo clippy --release --locked --all-targets --features fleet-tests/full -- -D warnings
 }
 
 clippy_filter() {
@@ -47,7 +46,7 @@ lua_scripts() {
     local scripts=$target_dir/lua-scripts name ignore=()
     rm -rf "$scripts"
     mkdir -p "$scripts"
-    cargo build --release -p redis-sidecar --bin berth || return
+    cargo build --release || return
     "$target_dir/release/berth" scripts "$scripts" || return
     if ! compgen -G "$scripts/*.lua" >/dev/null; then
         echo "berth scripts wrote no script: nothing was checked"

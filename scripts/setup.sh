@@ -200,7 +200,7 @@ install_node() {
 install_wasm_bindgen() {
     local version
     version=$(wasm_bindgen_version)
-    step "building the wasm test runner, wasm-bindgen-cli $version (about 3 minutes, once)" \
+    step "building the wasm test runner, wasm-bindgen-cli $version (3 to 7 minutes, once)" \
         cargo install wasm-bindgen-cli --version "$version" --locked --force --root "$tools"
 }
 

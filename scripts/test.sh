@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# Runs every test, stage by stage, and ends with a table and the line "N passed, N failed".
+# Runs every test and ends with a table and the line "N passed, N failed".
 #
 #   scripts/test.sh [full]      full: also the long tests behind the feature `full`
 #
-# A failed stage does not stop the next one. A stage of tests that ran none has failed:
-# a check that cannot fail is no check.
+# First all is built, then cargo tests in one run all that runs on this machine, then the core is
+# tested once more as WebAssembly. A failed part does not stop the next one. A part that ran no
+# test has failed: a check that cannot fail is no check.
 set -euo pipefail
 # shellcheck source=scripts/env.sh
 source "$(dirname "$0")/env.sh"
 
 case ${1:-} in
-    '') fleet_features=() ;;
-    full) fleet_features=(--features full) ;;
+    '') features=() ;;
+    full) features=(--features fleet-tests/full) ;;
     *)
         echo "usage: scripts/test.sh [full]" >&2
         exit 2
@@ -21,6 +22,8 @@ esac
 # Setup puts a Node there only where the machine's own is missing or too old.
 export PATH=$tools/bin:$PATH
 export CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER=$tools/bin/wasm-bindgen-test-runner
+# What cargo prints is read below, where colours would be in the way.
+export CARGO_TERM_COLOR=never
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
@@ -36,55 +39,103 @@ show() {
     "$@" 2>&1 | tee "$log"
 }
 
-# Each test program ends with "test result: ok. 3 passed; 0 failed; …".
-sum_results() {
-    sed -n 's/.*test result: [A-Za-z]*\. \([0-9]*\) passed; \([0-9]*\) failed.*/\1 \2/p' "$log" |
-        awk '{ passed += $1; failed += $2 } END { print passed + 0, failed + 0 }'
-}
-
 # record NAME PASSED FAILED SECONDS NOTE
 record() {
     rows+=("$(printf '%-28s %7s %7s %8s  %s' "$@")")
+    passed_total=$((passed_total + $2))
     failed_total=$((failed_total + $3))
 }
 
-test_stage() {
-    local name=$1 started=$SECONDS status=0 note='' passed failed
-    show "$@" || status=$?
-    read -r passed failed < <(sum_results)
-    # Trouble that no test reported (it did not compile, a test program died) counts as one.
-    if [ "$failed" -eq 0 ] && [ "$status" -ne 0 ]; then
-        failed=1 note="ended with status $status"
+# sum_results PART: of the programs that belong to it, "PASSED FAILED DIED SECONDS".
+#
+# Cargo announces each program by its source, seen from its package:
+#        Running unittests src/lib.rs (target/release/deps/admission-1f2e3d)
+#        Running tests/admit.rs (target/release/deps/admit-4c5b6a)
+#        Running admit.rs (target/release/deps/admit-7d8e9f)
+#      Doc-tests admission
+# Only the package of the fleet tests has its sources at its root: theirs are without a slash.
+# Each program ends with
+#   test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s
+# and one that does not has died, whatever its tests had said until then.
+sum_results() {
+    awk -v wanted="$1" '
+        function begin(part) {
+            died += unfinished
+            mine = wanted == "all" || wanted == part
+            unfinished = mine
+        }
+        /^ +Running .* \(.*\)$/ {
+            source = $0
+            sub(/^ +Running (unittests )?/, "", source)
+            sub(/ \(.*$/, "", source)
+            begin(source ~ /\// ? "unit" : "fleet")
+        }
+        /^ +Doc-tests / { begin("unit") }
+        mine && match($0, /test result: [A-Za-z]+\. [0-9]+ passed; [0-9]+ failed;/) {
+            split(substr($0, RSTART), word, " ")
+            passed += word[4]
+            failed += word[6]
+            unfinished = 0
+            if (match($0, /finished in [0-9.]+s/)) {
+                seconds += substr($0, RSTART + 12, RLENGTH - 13)
+            }
+        }
+        END { printf "%d %d %d %.0f\n", passed, failed, died + unfinished, seconds }
+    ' "$log"
+}
+
+# record_part NAME PART STATUS: what the run in $log, which ended with STATUS, says about a part.
+record_part() {
+    local name=$1 part=$2 status=$3 note='' passed failed died seconds
+    read -r passed failed died seconds < <(sum_results "$part")
+    if [ "$died" -gt 0 ]; then
+        failed=$((failed + died)) note="$died test programs died"
     elif [ "$((passed + failed))" -eq 0 ]; then
-        failed=1 note='ran no tests'
+        failed=1 note="ran no tests, status $status"
     fi
-    passed_total=$((passed_total + passed))
-    record "$name" "$passed" "$failed" $((SECONDS - started)) "$note"
+    record "$name" "$passed" "$failed" "$seconds" "$note"
 }
 
-build_stage() {
-    local name=$1 started=$SECONDS failed=0 note=''
-    show "$@" || failed=1 note='did not build'
-    record "$name" - "$failed" $((SECONDS - started)) "$note"
-    return "$failed"
+# unexplained NAME STATUS FAILED-BEFORE: trouble that no test reported counts as one failure.
+unexplained() {
+    if [ "$2" -ne 0 ] && [ "$failed_total" -eq "$3" ]; then
+        record "$1" 0 1 0 "ended with status $2"
+    fi
 }
 
-test_stage 'unit and Lua tests' \
-    cargo test --release --no-fail-fast -p admission -p redis-sidecar
+native=(cargo test --release "${features[@]}")
+# --tests leaves out the examples in comments: they have run natively.
+node=(cargo test --release -p admission --tests --target wasm32-unknown-unknown)
 
-# --tests leaves out the examples in comments: the stage above has run them.
-test_stage 'admission in Node' \
-    cargo test --release --no-fail-fast -p admission --tests --target wasm32-unknown-unknown
+build() {
+    scripts/build.sh && "${native[@]}" --no-run && "${node[@]}" --no-run
+}
 
-if build_stage 'filter and programs' scripts/build.sh; then
-    test_stage 'fleet tests' \
-        cargo test --release --no-fail-fast -p fleet-tests "${fleet_features[@]}"
+test_natively() {
+    local status=0 before=$failed_total
+    show 'unit, Lua and fleet' "${native[@]}" --no-fail-fast || status=$?
+    record_part 'unit and Lua' unit "$status"
+    record_part 'fleet' fleet "$status"
+    unexplained 'unit, Lua and fleet' "$status" "$before"
+}
+
+test_in_node() {
+    local status=0 before=$failed_total
+    show 'core in Node' "${node[@]}" --no-fail-fast || status=$?
+    record_part 'core in Node' all "$status"
+    unexplained 'core in Node' "$status" "$before"
+}
+
+if show 'build' build; then
+    record 'build' 0 0 "$SECONDS" ''
+    test_natively
+    test_in_node
 else
     # What lies in target/ is of an older tree: its answers would be about something else.
-    record 'fleet tests' 0 1 0 'not run: there is no build'
+    record 'build' 0 1 "$SECONDS" 'failed, so nothing was tested'
 fi
 
-printf '\n%-28s %7s %7s %8s\n' stage passed failed seconds
+printf '\n%-28s %7s %7s %8s\n' part passed failed seconds
 printf '%s\n' "${rows[@]}" | sed 's/ *$//'
 printf '\n%d passed, %d failed\n' "$passed_total" "$failed_total"
 [ "$failed_total" -eq 0 ]

@@ -1,10 +1,8 @@
 //! Who is let in, and where to.
 
-use admission::id::{Epoch, HolderId, LeaseId, ProxyId};
-use admission::message::{AdmitAnswer, AdmitRequest};
+use admission::message::AdmitAnswer;
 use futures_util::future::join_all;
 use harness::client::worker_of;
-use harness::fleet::pool;
 use harness::{Fleet, RouteBy, close_all, split};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -170,7 +168,7 @@ async fn of_two_hundred_racing_leases_ten_are_given_and_asking_again_changes_not
         .up()
         .await;
     let apis = [fleet.sidecars[0].api(), fleet.sidecars[1].api()];
-    let requests: Vec<_> = (1..=200).map(lease_request).collect();
+    let requests: Vec<_> = (1..=200).map(|seq| apis[0].question(seq)).collect();
     let ask = || {
         join_all(
             requests
@@ -201,17 +199,4 @@ async fn of_two_hundred_racing_leases_ten_are_given_and_asking_again_changes_not
     let view = fleet.view().await;
     assert_eq!((view.active, view.lifetimes()), (10, 10));
     fleet.assert_consistent().await;
-}
-
-fn lease_request(seq: u64) -> AdmitRequest {
-    let epoch = Epoch::from_random([7; 16]);
-    AdmitRequest {
-        pool: pool(),
-        holder: HolderId {
-            proxy: ProxyId::parse("test").unwrap(),
-            epoch: epoch.clone(),
-        },
-        lease: LeaseId { epoch, seq },
-        bytes: None,
-    }
 }

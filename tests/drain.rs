@@ -1,7 +1,7 @@
 //! Workers that leave: nothing new comes, and what they have is finished.
 
 use harness::api::WorkerState;
-use harness::fleet::pool;
+use harness::fleet::{pool, scratch};
 use harness::process::Process;
 use harness::{Fleet, eventually, paths, ports};
 use std::process::Command;
@@ -30,7 +30,7 @@ async fn a_draining_worker_finishes_its_sessions_and_gets_no_new_ones() {
 #[tokio::test]
 async fn a_worker_process_that_is_told_to_end_leaves_the_pool_first() {
     let fleet = Fleet::new().workers(0).up().await;
-    let directory = tempfile::tempdir().unwrap();
+    let directory = scratch();
     let mut command = Command::new(paths::program("demo-worker"));
     command.args([
         "--id",

@@ -82,7 +82,7 @@ async fn a_session_that_ends_while_the_sidecar_is_dead_gives_its_place_back_late
 async fn a_frozen_sidecar_is_an_outage_within_the_budget() {
     let fleet = Fleet::new().max_concurrent(10).up().await;
     let mut session = fleet.client().websocket("/").await.admitted();
-    fleet.sidecars[0].process.freeze();
+    fleet.sidecars[0].process.freeze().await;
     let (refusals, median) = five_refusals(&fleet).await;
     assert_typed(&refusals, "outage");
     assert!(median <= BUDGET + SLACK, "refused after {median:?}");
@@ -105,7 +105,7 @@ async fn the_watchdog_answers_when_the_sidecar_may_take_for_ever() {
         })
         .up()
         .await;
-    fleet.sidecars[0].process.freeze();
+    fleet.sidecars[0].process.freeze().await;
     let (refusals, median) = five_refusals(&fleet).await;
     assert_typed(&refusals, "overdue");
     assert!(median <= 2 * BUDGET + SLACK, "refused after {median:?}");
@@ -120,7 +120,7 @@ async fn the_watchdog_answers_when_the_sidecar_may_take_for_ever() {
 async fn a_frozen_redis_is_an_outage_within_the_budget() {
     let fleet = Fleet::new().max_concurrent(10).up().await;
     let mut session = fleet.client().websocket("/").await.admitted();
-    fleet.redis.process.freeze();
+    fleet.redis.process.freeze().await;
     let (refusals, median) = five_refusals(&fleet).await;
     assert_typed(&refusals, "outage");
     assert!(median <= BUDGET + SLACK, "refused after {median:?}");

@@ -1,6 +1,7 @@
 //! Starting: other ways to reach the sidecar, and settings that must not get through.
 
 use harness::envoy::{self, Envoy};
+use harness::fleet::scratch;
 use harness::http::Target;
 use harness::{Fleet, RouteBy, eventually, paths, ports};
 use serde_json::json;
@@ -19,7 +20,7 @@ async fn a_unix_socket_leads_to_the_sidecar_as_well() {
 
 #[tokio::test]
 async fn a_bad_plugin_configuration_stops_envoy_with_a_message_that_names_the_setting() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = scratch();
     let settings = envoy::Settings {
         name: "envoy".into(),
         route_by: RouteBy::OriginalDst,

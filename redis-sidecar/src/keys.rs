@@ -4,7 +4,7 @@
 use admission::id::{Epoch, PoolName};
 
 /// The keys of a pool, in the order that `lua/lib/keys.lua` names them.
-pub(crate) fn pool_keys(pool: &PoolName) -> [String; 11] {
+pub fn pool_keys(pool: &PoolName) -> [String; 11] {
     [
         "pool",
         "workers",

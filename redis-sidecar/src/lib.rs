@@ -18,4 +18,5 @@ pub mod settings;
 pub mod store;
 pub mod view;
 
+pub use keys::pool_keys;
 pub use routes::{App, app};

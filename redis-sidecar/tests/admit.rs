@@ -1,9 +1,7 @@
-mod support;
-
+use crate::support::Pool;
 use admission::message::{AdmitAnswer, DenyReason};
 use redis_sidecar::view::PoolView;
 use std::collections::BTreeMap;
-use support::Pool;
 use tokio::task::JoinSet;
 
 #[tokio::test]

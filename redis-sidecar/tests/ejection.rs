@@ -1,9 +1,7 @@
-mod support;
-
+use crate::support::{Pool, eventually};
 use admission::message::{Admitted, DenyReason, Use};
 use admission::outcome::Outcome;
 use redis_sidecar::view::WorkerState;
-use support::{Pool, eventually};
 
 /// Long enough that an exile ends only when a test waits for it.
 const EJECTION_MS: u64 = 300;

@@ -1,9 +1,7 @@
-mod support;
-
+use crate::support::{Pool, eventually, id};
 use admission::message::{Advice, DenyReason, Use};
 use admission::outcome::Outcome;
 use redis_sidecar::view::WorkerState;
-use support::{Pool, eventually, id};
 
 #[tokio::test]
 async fn a_worker_without_heartbeats_gets_nothing_new_and_returns_by_one() {

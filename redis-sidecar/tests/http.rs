@@ -1,7 +1,6 @@
 //! The routes: what goes over the wire, and what is refused.
 
-mod support;
-
+use crate::support::{Pool, eventually, holder};
 use admission::message::{SIDECAR_HEADER, SIDECAR_HEADER_VALUE};
 use axum::Router;
 use axum::body::Body;
@@ -10,7 +9,6 @@ use http_body_util::BodyExt;
 use redis_sidecar::{App, app};
 use serde_json::{Value, json};
 use std::time::Duration;
-use support::{Pool, eventually, holder};
 use tower::ServiceExt;
 
 const BUDGET: Duration = Duration::from_secs(10);

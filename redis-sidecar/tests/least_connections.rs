@@ -1,7 +1,5 @@
-mod support;
-
+use crate::support::{Pool, registration};
 use admission::policy::Strategy;
-use support::{Pool, registration};
 
 async fn pool() -> Pool {
     Pool::with(|policy| {

@@ -1,9 +1,7 @@
 //! The worked examples of the strategy, driven to the very figures they start from.
 
-mod support;
-
+use crate::support::{Pool, default_policy};
 use admission::policy::Policy;
-use support::{Pool, default_policy};
 
 struct Given {
     worker: &'static str,

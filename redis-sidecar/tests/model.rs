@@ -1,12 +1,10 @@
 //! The scripts against the brute-force model: the same events, the same decisions.
 
-mod support;
-
+use crate::support::{Pool, SEED, id, registration};
 use admission::message::{AdmitAnswer, AdmitRequest, Use};
 use admission::model::{self, Decision, End, Registration};
 use admission::outcome::Outcome;
 use admission::policy::{Estimator, Policy, Strategy};
-use support::{Pool, SEED, id, registration};
 
 const EVENTS: usize = 10_000;
 const WORKERS: u64 = 6;

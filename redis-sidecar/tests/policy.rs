@@ -1,8 +1,6 @@
-mod support;
-
+use crate::support::{Pool, default_policy, eventually};
 use admission::message::DenyReason;
 use admission::policy::Policy;
-use support::{Pool, default_policy, eventually};
 
 #[tokio::test]
 async fn a_new_policy_takes_effect_at_the_next_decision_and_loses_no_lease() {

@@ -1,10 +1,8 @@
 //! Chance, judged by the chi-square test. The dice start from a fixed seed, so a verdict is final.
 
-mod support;
-
+use crate::support::{Pool, registration};
 use admission::policy::Strategy;
 use std::collections::BTreeMap;
-use support::{Pool, registration};
 
 const DRAWS: usize = 6000;
 /// The chi-square distribution with 3 degrees of freedom exceeds this once in a thousand.

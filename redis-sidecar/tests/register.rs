@@ -1,8 +1,6 @@
-mod support;
-
+use crate::support::{Pool, id};
 use admission::message::{Advice, DenyReason};
 use redis_sidecar::view::WorkerState;
-use support::{Pool, id};
 
 #[tokio::test]
 async fn a_new_incarnation_starts_from_nothing_and_old_leases_stay_with_the_old_one() {

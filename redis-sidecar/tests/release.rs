@@ -1,8 +1,6 @@
-mod support;
-
+use crate::support::{Pool, holder};
 use admission::message::{ReleaseAnswer, Use};
 use admission::outcome::Outcome;
-use support::{Pool, holder};
 
 #[tokio::test]
 async fn gives_the_place_back_and_keeps_the_lifetime() {
@@ -74,7 +72,7 @@ async fn ended_ids_are_forgotten_after_a_time() {
     let pool = Pool::with(|policy| policy.lease_ttl_ms = 100).await;
     let lease = pool.mint();
     pool.release(&lease).await;
-    support::eventually(async || {
+    crate::support::eventually(async || {
         pool.reap().await;
         let client = redis::Client::open(pool.redis.url()).unwrap();
         let mut connection = client.get_multiplexed_async_connection().await.unwrap();

@@ -1,7 +1,5 @@
-mod support;
-
+use crate::support::Pool;
 use admission::policy::Strategy;
-use support::Pool;
 
 async fn pool_of(workers: &[&str]) -> Pool {
     let pool = Pool::with(|policy| {

@@ -1,12 +1,10 @@
 //! Listening: what a start may replace, and what an end may take away.
 
-mod support;
-
+use crate::support::{Pool, Redis, eventually};
 use redis_sidecar::serve::{ServeError, serve};
 use redis_sidecar::settings::{Listen, Settings};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use support::{Pool, Redis, eventually};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -90,7 +88,7 @@ async fn a_file_that_is_no_socket_is_not_touched() {
 async fn a_start_that_fails_changes_no_policy() {
     let pool = Pool::with(|policy| policy.max_concurrent = 5).await;
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let mut policy = support::default_policy();
+    let mut policy = crate::support::default_policy();
     policy.max_concurrent = 77;
     let settings = Settings {
         listen: vec![Listen::Tcp(taken.local_addr().unwrap())],

@@ -1,12 +1,10 @@
 //! Shortest expected waiting time, driven to the figures of its worked examples.
 
-mod support;
-
+use crate::support::{Pool, id, registration};
 use admission::id::LeaseId;
 use admission::message::{AdmitAnswer, AdmitRequest, Admitted, Observation, Use};
 use admission::outcome::Outcome;
 use admission::policy::{ServiceTime, Strategy};
-use support::{Pool, id, registration};
 
 async fn pool_with(adjust: impl FnOnce(&mut admission::policy::Policy)) -> Pool {
     Pool::with(|policy| {
@@ -151,7 +149,7 @@ async fn an_upgrade_is_timed_by_its_handshake_and_not_by_its_length() {
             .observe(&pool.name, epoch, &[observation])
             .await
             .expect("an observation");
-        let mut release = support::ended(&lease, Use::Used, Outcome::Success);
+        let mut release = crate::support::ended(&lease, Use::Used, Outcome::Success);
         release.session_us = Some(3_600_000);
         pool.release_with(release).await;
         assert_eq!(pool.worker("w1").await.mean_ms, mean_ms);
@@ -163,7 +161,7 @@ async fn failures_teach_no_time_and_totals_are_kept() {
     let pool = pool_with(|_| {}).await;
     pool.register("w1", "a").await;
     pool.served(&pool.admit().await.lease, 4000).await;
-    let mut failed = support::ended(&pool.admit().await.lease, Use::Used, Outcome::Warning);
+    let mut failed = crate::support::ended(&pool.admit().await.lease, Use::Used, Outcome::Warning);
     (failed.handshake_us, failed.session_us) = (Some(1), Some(1));
     pool.release_with(failed).await;
     let worker = pool.worker("w1").await;

@@ -16,6 +16,7 @@ use harness::redis::Redis;
 use harness::sidecar::{self, Sidecar};
 use harness::wait::eventually;
 use settings::Settings;
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -30,7 +31,26 @@ struct Demo {
     sidecars: Vec<Sidecar>,
     redis: Redis,
     _backend: Backend,
-    logs: TempDir,
+    logs: Logs,
+}
+
+/// The directory of all logs; it goes with the fleet.
+struct Logs(TempDir);
+
+impl Logs {
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for Logs {
+    fn drop(&mut self) {
+        // Somebody was just told to look into one of them.
+        if std::thread::panicking() {
+            self.0.disable_cleanup(true);
+            complain(&format!("the logs stay in {}", self.path().display()));
+        }
+    }
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -38,9 +58,7 @@ async fn main() -> ExitCode {
     let settings = Settings::parse();
     let complaints = settings.port_complaints();
     if !complaints.is_empty() {
-        complaints
-            .iter()
-            .for_each(|complaint| eprintln!("demo: {complaint}"));
+        complaints.iter().for_each(|complaint| complain(complaint));
         return ExitCode::FAILURE;
     }
     // The parts panic with what a person needs to know; where in the source is not part of it.
@@ -48,12 +66,12 @@ async fn main() -> ExitCode {
         let text = panic
             .payload_as_str()
             .unwrap_or("something unexpected happened");
-        eprintln!("demo: {text}");
+        complain(text);
     }));
     match run(&settings).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("demo: {error}");
+            complain(&error.to_string());
             ExitCode::FAILURE
         }
     }
@@ -62,10 +80,13 @@ async fn main() -> ExitCode {
 async fn run(settings: &Settings) -> std::io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    // The terminal was closed.
+    let mut hangup = signal(SignalKind::hangup())?;
     let stop = async {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
+            _ = hangup.recv() => {}
         }
     };
     let play = async {
@@ -84,7 +105,7 @@ async fn run(settings: &Settings) -> std::io::Result<()> {
 }
 
 async fn raise(settings: &Settings) -> std::io::Result<Demo> {
-    let logs = tempfile::Builder::new().prefix("berth-demo-").tempdir()?;
+    let logs = Logs(tempfile::Builder::new().prefix("berth-demo-").tempdir()?);
     let redis = Redis::start(loopback(settings.redis_port), logs.path());
     redis.ready().await;
     progress("redis", redis.address());
@@ -229,10 +250,12 @@ fn progress(name: &str, address: SocketAddr) {
     say(&format!("  {name:<10} {address:<16} ready"));
 }
 
-#[expect(
-    clippy::print_stdout,
-    reason = "talking to the person at the terminal is its purpose"
-)]
+// Neither of the two minds a closed terminal, as `println!` would: the fleet must be ended all the
+// same.
 fn say(text: &str) {
-    println!("{text}");
+    let _ = writeln!(std::io::stdout(), "{text}");
+}
+
+fn complain(text: &str) {
+    let _ = writeln!(std::io::stderr(), "demo: {text}");
 }

@@ -40,9 +40,9 @@ Lines to paste into another terminal:
     curl http://127.0.0.1:{envoy_1_port}/
 
   The pool, the metrics, and what the filter counts in Envoy.
-    curl -s http://127.0.0.1:{sidecar_1_port}/v1/pools/demo
+    curl -s http://127.0.0.1:{sidecar_1_port}/v1/pools/demo | python3 -m json.tool
     curl -s http://127.0.0.1:{sidecar_1_port}/metrics
-    curl -s 'http://127.0.0.1:{admin_1_port}/stats?filter=berth'
+    curl -s 'http://127.0.0.1:{admin_1_port}/stats?filter=wasmcustom'
 
 Ctrl-C ends everything."
     )

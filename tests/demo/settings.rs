@@ -80,6 +80,11 @@ impl Settings {
         let ports = self.ports();
         let twice = |index: usize, port: u16| ports[..index].iter().find(|(used, _)| *used == port);
         let complaint = |(index, &(port, setting)): (usize, &(u16, &str))| {
+            if port == 0 {
+                return Some(format!(
+                    "{setting} is 0: the parts must know each other's ports, so choose one"
+                ));
+            }
             if let Some((_, other)) = twice(index, port) {
                 return Some(format!(
                     "{setting} and {other} are both {port}: change one of them"

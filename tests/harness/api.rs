@@ -1,11 +1,12 @@
 //! The sidecar's HTTP interface, as operators and workers see it.
 
 use crate::http::{self, Answer, Failure, Target};
-use admission::id::{PoolName, WorkerId};
+use admission::id::{Epoch, HolderId, LeaseId, PoolName, ProxyId, WorkerId};
 use admission::message::{
-    ADMIT_PATH, AdmitAnswer, AdmitRequest, HeartbeatRequest, RELEASE_PATH, RegisterRequest,
-    ReleaseAnswer, ReleaseRequest, WorkerAnswer,
+    ADMIT_PATH, AdmitAnswer, AdmitRequest, BATCH_MAX, HeartbeatRequest, RELEASE_PATH,
+    RegisterRequest, Release, ReleaseAnswer, ReleaseRequest, Use, WorkerAnswer,
 };
+use admission::outcome::Outcome;
 use admission::policy::Policy;
 use hyper::Method;
 use serde::Deserialize;
@@ -91,9 +92,35 @@ impl Api {
         json(http::get(&self.target, &path).await?)
     }
 
+    /// Replaces the pool's whole policy; the answer is the new one's version.
+    pub async fn set_policy(&self, policy: &Policy) -> Result<u64, Failure> {
+        #[derive(Deserialize)]
+        struct Applied {
+            version: u64,
+        }
+        let path = format!("/v1/pools/{}/policy", self.pool);
+        let body = serde_json::to_string(policy)?;
+        let answer = http::send_json(&self.target, Method::PUT, &path, body).await?;
+        Ok(json::<Applied>(answer)?.version)
+    }
+
     pub async fn metrics(&self) -> Result<String, Failure> {
         let answer = http::get(&self.target, "/metrics").await?;
         Ok(String::from_utf8(answer.into_body().to_vec())?)
+    }
+
+    /// What a proxy asks that exists in the test only.
+    pub fn question(&self, seq: u64) -> AdmitRequest {
+        let holder = test_holder();
+        AdmitRequest {
+            pool: self.pool.clone(),
+            lease: LeaseId {
+                epoch: holder.epoch.clone(),
+                seq,
+            },
+            holder,
+            bytes: None,
+        }
     }
 
     pub async fn admit(&self, request: &AdmitRequest) -> Result<AdmitAnswer, Failure> {
@@ -104,6 +131,29 @@ impl Api {
     pub async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseAnswer, Failure> {
         let body = serde_json::to_string(request)?;
         json(http::send_json(&self.target, Method::POST, RELEASE_PATH, body).await?)
+    }
+
+    /// Gives back what the test's own proxy was given.
+    pub async fn give_back(&self, leases: &[LeaseId], r#use: Use) -> Result<(), Failure> {
+        let release = |lease: &LeaseId| Release {
+            lease: lease.clone(),
+            r#use,
+            outcome: Outcome::Unknown,
+            status: None,
+            handshake_us: None,
+            session_us: None,
+            bytes_read: 0,
+            bytes_written: 0,
+        };
+        for batch in leases.chunks(BATCH_MAX) {
+            let request = ReleaseRequest {
+                pool: self.pool.clone(),
+                holder: test_holder(),
+                releases: batch.iter().map(release).collect(),
+            };
+            self.release(&request).await?;
+        }
+        Ok(())
     }
 
     pub async fn register(
@@ -137,6 +187,13 @@ impl Api {
 
     fn path(&self, worker: &WorkerId, verb: &str) -> String {
         format!("/v1/pools/{}/workers/{worker}{verb}", self.pool)
+    }
+}
+
+fn test_holder() -> HolderId {
+    HolderId {
+        proxy: ProxyId::parse("test").expect("a proxy's name"),
+        epoch: Epoch::from_random([7; 16]),
     }
 }
 

@@ -139,7 +139,15 @@ fn configuration(settings: &Settings, adjust: impl FnOnce(&mut Value)) -> Value 
     let manager = &mut statics["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"];
     let filter = named(&mut manager["http_filters"], "berth");
     let plugin = &mut filter["typed_config"]["config"];
-    plugin["vm_config"]["code"]["local"]["filename"] = json!(paths::filter_wasm());
+    let filename = &mut plugin["vm_config"]["code"]["local"]["filename"];
+    // It is replaced, so no Envoy here would notice a shipped path that leads nowhere.
+    assert_eq!(
+        *filename,
+        paths::shipped_filter_wasm(),
+        "{}",
+        file.display()
+    );
+    *filename = json!(paths::filter_wasm());
     adjust_plugin(&mut plugin["configuration"]["value"], adjust);
     config
 }

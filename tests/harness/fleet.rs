@@ -28,6 +28,7 @@ pub struct Fleet {
     sidecars: Option<usize>,
     unix_sockets: bool,
     workers: usize,
+    strangers: usize,
     route_by: RouteBy,
     policy: Policy,
     heartbeat: Duration,
@@ -55,6 +56,7 @@ impl Fleet {
             sidecars: None,
             unix_sockets: false,
             workers: 1,
+            strangers: 0,
             route_by: RouteBy::OriginalDst,
             policy: Policy {
                 // Chance would make tests tell different stories.
@@ -92,6 +94,11 @@ impl Fleet {
 
     pub fn workers(self, workers: usize) -> Self {
         Self { workers, ..self }
+    }
+
+    /// Further workers, last in the list, that are in the pool but not in Envoy's cluster.
+    pub fn strangers(self, strangers: usize) -> Self {
+        Self { strangers, ..self }
     }
 
     pub fn route_by(self, route_by: RouteBy) -> Self {
@@ -140,7 +147,7 @@ impl Fleet {
 
     /// Starts everything at once, then waits until everything is ready.
     pub async fn up(self) -> RunningFleet {
-        let directory = tempfile::tempdir().expect("a directory for logs");
+        let directory = scratch();
         let redis = Redis::start(ports::free(), directory.path());
         let sidecars = self.start_sidecars(&redis, &directory);
         let workers = self.start_workers(&sidecars).await;
@@ -178,7 +185,7 @@ impl Fleet {
 
     async fn start_workers(&self, sidecars: &[Sidecar]) -> Vec<Worker> {
         let mut workers = Vec::new();
-        for number in 1..=self.workers {
+        for number in 1..=self.workers + self.strangers {
             let settings = worker::Settings {
                 sidecar: sidecars[number % sidecars.len()].target(),
                 pool: pool(),
@@ -210,7 +217,9 @@ impl Fleet {
             admin: ports::free(),
             sidecar: sidecars[(number - 1) % sidecars.len()].door(),
             passthrough: backend.address(),
-            workers: workers.iter().map(Worker::address).collect(),
+            workers: (workers.iter().take(self.workers))
+                .map(Worker::address)
+                .collect(),
             concurrency: 1,
         };
         let adjust = |filter: &mut Value| {
@@ -221,6 +230,12 @@ impl Fleet {
             .map(|number| Envoy::start(settings(number), adjust, directory.path()))
             .collect()
     }
+}
+
+/// A directory for the logs of one test; its name tells where those come from that stay.
+pub fn scratch() -> TempDir {
+    let directory = tempfile::Builder::new().prefix("berth-test-").tempdir();
+    directory.expect("a directory for logs")
 }
 
 /// Each fleet has its own Redis, so one name does for all.

@@ -2,6 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+/// Where the build puts the filter, inside cargo's target directory.
+const FILTER_WASM: &str = "wasm32-wasip1/filter/filter.wasm";
+
 /// The workspace's top directory.
 pub fn top() -> PathBuf {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -17,10 +20,16 @@ pub fn program(name: &str) -> PathBuf {
     existing(directory.join(name), "BERTH_BIN_DIR")
 }
 
+/// What the shipped Envoy configurations must say: the filter as `make build` leaves it, seen from
+/// the top directory.
+pub fn shipped_filter_wasm() -> String {
+    format!("target/{FILTER_WASM}")
+}
+
 pub fn filter_wasm() -> PathBuf {
     let path = match std::env::var_os("BERTH_FILTER_WASM") {
         Some(path) => PathBuf::from(path),
-        None => target().join("wasm32-wasip1/filter/filter.wasm"),
+        None => target().join(FILTER_WASM),
     };
     existing(path, "BERTH_FILTER_WASM")
 }

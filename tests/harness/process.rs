@@ -1,5 +1,6 @@
 //! A child process that writes its log to a file and does not outlive whoever started it.
 
+use crate::wait::eventually;
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
@@ -65,8 +66,23 @@ impl Process {
     }
 
     /// Stops it where it stands: its sockets stay open, and nobody answers.
-    pub fn freeze(&self) {
+    ///
+    /// The signal alone is not enough: on a busy machine a thread goes on for tens of milliseconds
+    /// before it gets to hear of it, time enough for an answer.
+    pub async fn freeze(&self) {
         self.signal(Signal::STOP);
+        let what = format!("every thread of {} has stopped", self.name);
+        eventually(&what, async || self.is_frozen()).await;
+    }
+
+    fn is_frozen(&self) -> bool {
+        let Ok(threads) = fs::read_dir(format!("/proc/{}/task", self.pid)) else {
+            return false;
+        };
+        threads.flatten().all(|thread| {
+            let stat = fs::read_to_string(thread.path().join("stat"));
+            stat.is_ok_and(|stat| thread_state(&stat) == Some("T"))
+        })
     }
 
     pub fn thaw(&self) {
@@ -108,6 +124,11 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// A stat line reads `PID (NAME) STATE …`, and the name may itself contain blanks and brackets.
+fn thread_state(stat: &str) -> Option<&str> {
+    stat.rsplit_once(')')?.1.split_whitespace().next()
 }
 
 /// A test that is killed runs no destructor: the kernel ends its children.

@@ -1,11 +1,5 @@
 //! A private Redis for each test, and a pool that reads like a story.
 
-#![allow(
-    dead_code,
-    unreachable_pub,
-    reason = "each test file includes it whole and uses its part"
-)]
-
 use admission::id::{Address, Epoch, HolderId, Incarnation, LeaseId, PoolName, WorkerId};
 use admission::message::{
     AdmitAnswer, AdmitRequest, Admitted, DenyReason, HeartbeatRequest, Observation,
@@ -22,19 +16,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Generous: a busy machine must not make a test fail.
-pub const DEADLINE: Duration = Duration::from_secs(20);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 
 /// The dice of every pool start from here, so that a failing test fails again.
-pub const SEED: u32 = 20_261_116;
+pub(crate) const SEED: u32 = 20_261_116;
 
 /// A redis-server on a Unix socket, without persistence, ended with the test.
-pub struct Redis {
+pub(crate) struct Redis {
     process: Child,
     directory: tempfile::TempDir,
 }
 
 impl Redis {
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let directory = tempfile::tempdir().expect("a directory for the socket");
         let process = Command::new("redis-server")
             .args([
@@ -53,7 +47,7 @@ impl Redis {
         Self { process, directory }
     }
 
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!(
             "redis+unix://{}",
             self.directory.path().join("redis.sock").display()
@@ -61,7 +55,7 @@ impl Redis {
     }
 
     /// A second way in, for what no verb does.
-    pub async fn command(&self, words: &[&str]) {
+    pub(crate) async fn command(&self, words: &[&str]) {
         let client = redis::Client::open(self.url()).expect("a client");
         let mut connection = client
             .get_multiplexed_async_connection()
@@ -76,7 +70,7 @@ impl Redis {
     }
 
     /// Redis answers nothing until `go_on`: the signal is sent and has reached every thread.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.signal("STOP");
         let tasks = format!("/proc/{}/task", self.process.id());
         let stopped = |thread: std::fs::DirEntry| {
@@ -95,7 +89,7 @@ impl Redis {
         }
     }
 
-    pub fn go_on(&self) {
+    pub(crate) fn go_on(&self) {
         self.signal("CONT");
     }
 
@@ -105,7 +99,7 @@ impl Redis {
         assert!(status.expect("kill on PATH").success());
     }
 
-    pub fn settings(&self) -> RedisSettings {
+    pub(crate) fn settings(&self) -> RedisSettings {
         RedisSettings {
             url: self.url(),
             // Nothing here measures time: a slow machine must not look like an outage.
@@ -122,16 +116,16 @@ impl Drop for Redis {
 }
 
 /// A pool with its own Redis, asked through a holder of its own.
-pub struct Pool {
-    pub redis: Redis,
-    pub store: Store,
-    pub name: PoolName,
-    pub holder: HolderId,
-    pub minted: AtomicU64,
+pub(crate) struct Pool {
+    pub(crate) redis: Redis,
+    pub(crate) store: Store,
+    pub(crate) name: PoolName,
+    pub(crate) holder: HolderId,
+    pub(crate) minted: AtomicU64,
 }
 
 impl Pool {
-    pub async fn with(adjust: impl FnOnce(&mut Policy)) -> Self {
+    pub(crate) async fn with(adjust: impl FnOnce(&mut Policy)) -> Self {
         let mut policy = default_policy();
         adjust(&mut policy);
         policy.validate().expect("a valid policy");
@@ -159,24 +153,24 @@ impl Pool {
     }
 
     /// Another sidecar's store on the same Redis.
-    pub async fn second_store(&self) -> Store {
+    pub(crate) async fn second_store(&self) -> Store {
         let store = Store::start(&self.redis.settings(), BTreeMap::new()).expect("a store");
         eventually(async || store.is_up()).await;
         store
     }
 
-    pub fn mint(&self) -> LeaseId {
+    pub(crate) fn mint(&self) -> LeaseId {
         LeaseId {
             epoch: self.holder.epoch.clone(),
             seq: self.minted.fetch_add(1, Ordering::Relaxed) + 1,
         }
     }
 
-    pub async fn register(&self, worker: &str, incarnation: &str) -> WorkerAnswer {
+    pub(crate) async fn register(&self, worker: &str, incarnation: &str) -> WorkerAnswer {
         self.register_with(worker, incarnation, None).await
     }
 
-    pub async fn register_with(
+    pub(crate) async fn register_with(
         &self,
         worker: &str,
         incarnation: &str,
@@ -186,12 +180,16 @@ impl Pool {
         self.register_as(worker, &request).await
     }
 
-    pub async fn register_as(&self, worker: &str, request: &RegisterRequest) -> WorkerAnswer {
+    pub(crate) async fn register_as(
+        &self,
+        worker: &str,
+        request: &RegisterRequest,
+    ) -> WorkerAnswer {
         let answer = self.store.register(&self.name, &id(worker), request).await;
         answer.expect("a registration")
     }
 
-    pub async fn heartbeat(&self, worker: &str, incarnation: &str) -> WorkerAnswer {
+    pub(crate) async fn heartbeat(&self, worker: &str, incarnation: &str) -> WorkerAnswer {
         let request = HeartbeatRequest {
             incarnation: Incarnation::parse(incarnation).expect("an incarnation"),
         };
@@ -202,7 +200,7 @@ impl Pool {
         answer.expect("a heartbeat's answer")
     }
 
-    pub fn question(&self, lease: &LeaseId) -> AdmitRequest {
+    pub(crate) fn question(&self, lease: &LeaseId) -> AdmitRequest {
         AdmitRequest {
             pool: self.name.clone(),
             holder: self.holder.clone(),
@@ -211,7 +209,7 @@ impl Pool {
         }
     }
 
-    pub async fn ask(&self, lease: &LeaseId) -> AdmitAnswer {
+    pub(crate) async fn ask(&self, lease: &LeaseId) -> AdmitAnswer {
         self.store
             .admit(&self.question(lease))
             .await
@@ -219,7 +217,7 @@ impl Pool {
     }
 
     /// Asks for a new lease and must get it.
-    pub async fn admit(&self) -> Admitted {
+    pub(crate) async fn admit(&self) -> Admitted {
         match self.ask(&self.mint()).await {
             AdmitAnswer::Admitted(admitted) => admitted,
             AdmitAnswer::Denied(denied) => panic!("denied: {denied:?}"),
@@ -227,23 +225,28 @@ impl Pool {
     }
 
     /// Asks for a new lease and must not get it.
-    pub async fn denied(&self) -> DenyReason {
+    pub(crate) async fn denied(&self) -> DenyReason {
         match self.ask(&self.mint()).await {
             AdmitAnswer::Admitted(admitted) => panic!("admitted: {admitted:?}"),
             AdmitAnswer::Denied(denied) => denied.reason,
         }
     }
 
-    pub async fn release(&self, lease: &LeaseId) -> ReleaseAnswer {
+    pub(crate) async fn release(&self, lease: &LeaseId) -> ReleaseAnswer {
         self.release_as(lease, Use::Used, Outcome::Success).await
     }
 
-    pub async fn release_as(&self, lease: &LeaseId, r#use: Use, outcome: Outcome) -> ReleaseAnswer {
+    pub(crate) async fn release_as(
+        &self,
+        lease: &LeaseId,
+        r#use: Use,
+        outcome: Outcome,
+    ) -> ReleaseAnswer {
         self.release_with(ended(lease, r#use, outcome)).await
     }
 
     /// The end of a plain request that was served in this time.
-    pub async fn served(&self, lease: &LeaseId, us: u64) -> ReleaseAnswer {
+    pub(crate) async fn served(&self, lease: &LeaseId, us: u64) -> ReleaseAnswer {
         self.release_with(Release {
             handshake_us: Some(us),
             session_us: Some(us),
@@ -254,13 +257,13 @@ impl Pool {
         .await
     }
 
-    pub async fn release_with(&self, release: Release) -> ReleaseAnswer {
+    pub(crate) async fn release_with(&self, release: Release) -> ReleaseAnswer {
         let epoch = &self.holder.epoch;
         let held = self.store.release(&self.name, epoch, &[release]).await;
         ReleaseAnswer::of(&held.expect("a release"))
     }
 
-    pub async fn observe(&self, lease: &LeaseId, outcome: Outcome) {
+    pub(crate) async fn observe(&self, lease: &LeaseId, outcome: Outcome) {
         let observation = Observation {
             lease: lease.clone(),
             outcome,
@@ -273,15 +276,15 @@ impl Pool {
         answer.expect("an observation");
     }
 
-    pub async fn reap(&self) {
+    pub(crate) async fn reap(&self) {
         self.store.reap(&self.name).await.expect("a round");
     }
 
-    pub async fn view(&self) -> PoolView {
+    pub(crate) async fn view(&self) -> PoolView {
         self.store.view(&self.name).await.expect("a view")
     }
 
-    pub async fn worker(&self, worker: &str) -> WorkerView {
+    pub(crate) async fn worker(&self, worker: &str) -> WorkerView {
         let view = self.view().await;
         let found = view
             .workers
@@ -292,7 +295,7 @@ impl Pool {
 }
 
 /// The strategy that is the same every time, with no limit that a test does not set.
-pub fn default_policy() -> Policy {
+pub(crate) fn default_policy() -> Policy {
     Policy {
         strategy: Strategy::LifetimeFirst,
         max_lifetime: 100,
@@ -300,12 +303,12 @@ pub fn default_policy() -> Policy {
     }
 }
 
-pub fn id(worker: &str) -> WorkerId {
+pub(crate) fn id(worker: &str) -> WorkerId {
     WorkerId::parse(worker).expect("a worker id")
 }
 
 /// A lease's end of which nothing else is known.
-pub fn ended(lease: &LeaseId, r#use: Use, outcome: Outcome) -> Release {
+pub(crate) fn ended(lease: &LeaseId, r#use: Use, outcome: Outcome) -> Release {
     Release {
         lease: lease.clone(),
         r#use,
@@ -318,7 +321,7 @@ pub fn ended(lease: &LeaseId, r#use: Use, outcome: Outcome) -> Release {
     }
 }
 
-pub fn registration(
+pub(crate) fn registration(
     incarnation: &str,
     max_concurrent: Option<u32>,
     weight: f64,
@@ -331,13 +334,13 @@ pub fn registration(
     }
 }
 
-pub fn holder(number: u8) -> HolderId {
+pub(crate) fn holder(number: u8) -> HolderId {
     let epoch = Epoch::from_random([number; 16]);
     HolderId::parse(&format!("envoy-{number}/{epoch}")).expect("a holder")
 }
 
 /// Waits until the condition holds.
-pub async fn eventually(condition: impl AsyncFn() -> bool) {
+pub(crate) async fn eventually(condition: impl AsyncFn() -> bool) {
     let started = Instant::now();
     while !condition().await {
         assert!(started.elapsed() < DEADLINE, "the condition never held");
