@@ -19,20 +19,6 @@ if not pool then
 end
 local id, incarnation, address = ARGV[1], ARGV[2], ARGV[3]
 
--- A life that was seen before goes on where it was; any other starts from nothing.
-local function begin_life(pool, worker, incarnation)
-  local life = recall_life(worker.id, incarnation)
-  if not life then
-    pool.births = pool.births + 1
-    life = { birth = pool.births, active = 0, lifetime = 0, state = AVAILABLE, limit_at = 0 }
-  end
-  worker.incarnation, worker.birth = incarnation, life.birth
-  worker.active, worker.lifetime = life.active, life.lifetime
-  worker.state, worker.limit_at = life.state, life.limit_at
-  worker.ejections, worker.ejected_at, worker.ejected_until = 0, 0, 0
-  redis.call('ZREM', EJECTED, worker.id)
-end
-
 local worker = read_worker(id) or new_worker(id)
 if worker.incarnation ~= incarnation then
   if worker.state == RECYCLING then

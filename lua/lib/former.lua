@@ -35,6 +35,20 @@ local function recall_life(id, incarnation)
   end
 end
 
+-- A life that was seen before goes on where it was; any other starts from nothing.
+local function begin_life(pool, worker, incarnation)
+  local life = recall_life(worker.id, incarnation)
+  if not life then
+    pool.births = pool.births + 1
+    life = { birth = pool.births, active = 0, lifetime = 0, state = AVAILABLE, limit_at = 0 }
+  end
+  worker.incarnation, worker.birth = incarnation, life.birth
+  worker.active, worker.lifetime = life.active, life.lifetime
+  worker.state, worker.limit_at = life.state, life.limit_at
+  worker.ejections, worker.ejected_at, worker.ejected_until = 0, 0, 0
+  redis.call('ZREM', EJECTED, worker.id)
+end
+
 -- Gives back a lease that was taken on a former life.
 local function give_back_to_former(lease, used)
   local lives = read_former(lease.worker)
