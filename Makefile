@@ -34,7 +34,7 @@ test-full: ## Run all tests and the long ones
 
 bench-choose: ## Measure decisions per second against the number of workers (2 minutes)
 	@scripts/setup.sh test
-	@cargo bench -p redis-sidecar --bench choose
+	@cargo bench --bench choose
 
 lint: ## Check format, lints and Lua
 	@scripts/setup.sh lint

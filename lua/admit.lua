@@ -8,7 +8,7 @@
 --          denied, reason, retry_after_ms
 --          again           more is to be swept than one call should do: call again
 --          unknown_pool    the pool has no policy
--- Uses     keys rank dice estimate strategies policy pool worker former lease ejection sweep
+-- Uses     keys rank dice estimate strategies policy pool worker index former lease ejection sweep
 -- Keeps    I1 I2 I3 I4 I5: an id already held gets the same answer and counts once; an ended id
 --          is never admitted again
 -- Cost     O(log N) in the pool's workers; at most 18 calls when nothing is to be swept

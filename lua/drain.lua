@@ -5,7 +5,7 @@
 -- Returns  drain | recycle, active, lifetime
 --          unknown_worker  no such worker
 --          unknown_pool    the pool has no policy
--- Uses     keys rank dice estimate strategies policy pool worker advice
+-- Uses     keys rank dice estimate strategies policy pool worker index advice
 -- Keeps    I11: a worker at its lifetime limit stays there
 -- Cost     O(log N) in the pool's workers; at most 6 calls
 

@@ -6,7 +6,7 @@
 -- Returns  serve | drain | recycle, active, lifetime
 --          register        this worker or this incarnation is not known
 --          unknown_pool    the pool has no policy
--- Uses     keys rank dice estimate strategies policy pool worker advice
+-- Uses     keys rank dice estimate strategies policy pool worker index advice
 -- Keeps    I11: a worker that was absent comes back by its heartbeat
 -- Cost     O(log N) in the pool's workers; at most 8 calls
 

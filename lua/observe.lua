@@ -4,7 +4,7 @@
 -- ARGV     for each lease three: number, outcome, handshake_us (empty when unknown); at most 64
 -- Returns  observed, count of leases, count of ids that are not held
 --          unknown_pool    the pool has no policy
--- Uses     keys rank dice estimate strategies policy pool worker former lease ejection report
+-- Uses     keys rank dice estimate strategies policy pool worker index former lease ejection report
 -- Keeps    I6 I11: only a lease's own holder can speak for it
 -- Cost     O(log N) in the pool's workers for each lease; at most 8 calls each
 

@@ -6,7 +6,7 @@
 -- Returns  applied, version
 --          unchanged, version     the pool has this very policy already
 --          unknown_strategy
--- Uses     keys rank dice estimate strategies policy pool worker
+-- Uses     keys rank dice estimate strategies policy pool worker index
 -- Keeps    I1: no lease is lost; a lowered limit lets workers above it run down
 -- Cost     O(N log N) in the pool's workers: a rare step, not a decision
 

@@ -4,7 +4,7 @@
 -- ARGV     none
 -- Returns  done | again    again: more is due than one call should do
 --          unknown_pool    the pool has no policy
--- Uses     keys rank dice estimate strategies policy pool worker sweep
+-- Uses     keys rank dice estimate strategies policy pool worker index sweep
 -- Keeps    I11 I14 I15: stale workers leave, tombstones and long absent workers are forgotten
 -- Cost     bounded: at most 256 workers and 1,000 tombstones
 

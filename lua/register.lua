@@ -8,7 +8,7 @@
 -- ARGV 5   weight, above 0
 -- Returns  serve | drain | recycle, active, lifetime
 --          unknown_pool    the pool has no policy
--- Uses     keys rank dice estimate strategies policy pool worker former advice
+-- Uses     keys rank dice estimate strategies policy pool worker index former advice
 -- Keeps    I2 I3: a new incarnation starts with neither leases nor lifetime; leases of the old one
 --          stay with the old one, and count again if it comes back
 -- Cost     O(log N) in the pool's workers; at most 9 calls

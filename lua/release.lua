@@ -6,7 +6,7 @@
 --          most 64 leases
 -- Returns  released, for each lease a digit: 1 it was held, 0 it was not
 --          unknown_pool    the pool has no policy
--- Uses     keys rank dice estimate strategies policy pool worker former lease ejection report
+-- Uses     keys rank dice estimate strategies policy pool worker index former lease ejection report
 -- Keeps    I2 I3 I4 I5: a second release changes nothing; an id released before its admit arrives
 --          is remembered for one lease_ttl_ms, and so is every ended one
 -- Cost     O(log N) in the pool's workers for each lease; at most 10 calls each

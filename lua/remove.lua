@@ -6,7 +6,7 @@
 -- Returns  removed, active
 --          unknown_worker  no such worker
 --          unknown_pool    the pool has no policy
--- Uses     keys rank dice estimate strategies policy pool worker
+-- Uses     keys rank dice estimate strategies policy pool worker index
 -- Keeps    I2 I11
 -- Cost     O(log N) in the pool's workers; at most 9 calls
 

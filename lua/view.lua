@@ -4,7 +4,7 @@
 -- ARGV 1   cursor, '0' for the first page
 -- Returns  view, next cursor ('0': this was the last page), then as JSON: pool, policy, workers
 --          unknown_pool    the pool has no policy
--- Uses     keys rank dice estimate strategies policy pool worker report
+-- Uses     keys rank dice estimate strategies policy pool worker index report
 -- Keeps    nothing: it only reads
 -- Cost     O(page), a page being about 200 workers (all of them in a small pool)
 

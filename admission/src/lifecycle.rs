@@ -4,7 +4,7 @@
 use crate::id::LeaseId;
 use crate::inspect::Demand;
 use crate::message::{AdmitAnswer, Admitted, Observation, Release, Use};
-use crate::outcome::{Author, Outcome, Response, ResponseFlags, judge};
+use crate::outcome::{Author, Response, ResponseFlags, judge};
 use crate::reply::Refusal;
 
 #[derive(Debug)]
@@ -128,7 +128,7 @@ impl Lifecycle {
                 refused_and_released(asking, Refusal::Overdue)
             }
             (State::Asking(asking), Event::Ended { .. }) => {
-                vec![Effect::Release(unused(asking.lease))]
+                vec![Effect::Release(Release::unused(asking.lease))]
             }
             (
                 State::Holding(holding),
@@ -232,21 +232,8 @@ fn used(demand: Demand, status: Option<u16>) -> Use {
 fn refused_and_released(asking: Asking, refusal: Refusal) -> Vec<Effect> {
     vec![
         Effect::Refuse(refusal),
-        Effect::Release(unused(asking.lease)),
+        Effect::Release(Release::unused(asking.lease)),
     ]
-}
-
-fn unused(lease: LeaseId) -> Release {
-    Release {
-        lease,
-        r#use: Use::Unused,
-        outcome: Outcome::Unknown,
-        status: None,
-        handshake_us: None,
-        session_us: None,
-        bytes_read: 0,
-        bytes_written: 0,
-    }
 }
 
 #[cfg(test)]

@@ -136,6 +136,22 @@ pub struct Release {
     pub bytes_written: u64,
 }
 
+impl Release {
+    /// The end of a lease that nothing came of, and that taught nothing.
+    pub fn unused(lease: LeaseId) -> Self {
+        Self {
+            lease,
+            r#use: Use::Unused,
+            outcome: Outcome::Unknown,
+            status: None,
+            handshake_us: None,
+            session_us: None,
+            bytes_read: 0,
+            bytes_written: 0,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReleaseAnswer {
     /// Leases given back by this call.

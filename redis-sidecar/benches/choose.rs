@@ -4,17 +4,21 @@
 //!
 //! Writes target/bench/choose.json. The machine's speed means nothing; the ratios do.
 
+#[allow(dead_code, reason = "tests use the rest")]
+#[path = "../tests/support/redis.rs"]
+mod private_redis;
+
 use admission::id::{Address, Incarnation, PoolName, WorkerId};
 use admission::message::RegisterRequest;
 use admission::policy::{Policy, Strategy};
+use private_redis::Redis;
 use redis_sidecar::scripts;
-use redis_sidecar::settings::RedisSettings;
 use redis_sidecar::store::Store;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 const SIZES: [usize; 4] = [10, 100, 1_000, 10_000];
@@ -24,70 +28,25 @@ const QUESTIONS: u64 = 20_000;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-struct Redis {
-    process: Child,
-    directory: tempfile::TempDir,
+async fn connection(redis: &Redis) -> Result<redis::aio::MultiplexedConnection> {
+    let client = redis::Client::open(redis.url())?;
+    Ok(client.get_multiplexed_async_connection().await?)
 }
 
-impl Redis {
-    fn start() -> Result<Self> {
-        let directory = tempfile::tempdir()?;
-        let process = Command::new("redis-server")
-            .args([
-                "--port",
-                "0",
-                "--save",
-                "",
-                "--appendonly",
-                "no",
-                "--unixsocket",
-            ])
-            .arg(directory.path().join("redis.sock"))
-            .stdout(Stdio::null())
-            .spawn()?;
-        Ok(Self { process, directory })
-    }
-
-    fn socket(&self) -> String {
-        self.directory
-            .path()
-            .join("redis.sock")
-            .display()
-            .to_string()
-    }
-
-    fn url(&self) -> String {
-        format!("redis+unix://{}", self.socket())
-    }
-
-    async fn connection(&self) -> Result<redis::aio::MultiplexedConnection> {
-        let client = redis::Client::open(self.url())?;
-        Ok(client.get_multiplexed_async_connection().await?)
-    }
-
-    /// Runs one script many times. Returns its rate.
-    fn measure(&self, subject: &Subject, questions: u64) -> Result<f64> {
-        let output = Command::new("redis-benchmark")
-            .args(["-s", &self.socket(), "-c", "16", "-P", "16", "--csv", "-n"])
-            .arg(questions.to_string())
-            .args(["evalsha", &subject.sha, &subject.keys.len().to_string()])
-            .args(&subject.keys)
-            .stderr(Stdio::null())
-            .output()?;
-        let text = String::from_utf8(output.stdout)?;
-        let fields = text.lines().next_back().unwrap_or_default().split("\",\"");
-        let rate = fields.into_iter().nth(1).unwrap_or_default();
-        rate.trim_matches('"')
-            .parse()
-            .map_err(|_| format!("redis-benchmark said {text:?}").into())
-    }
-}
-
-impl Drop for Redis {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
+/// Runs one script many times. Returns its rate.
+fn measure(redis: &Redis, subject: &Subject, questions: u64) -> Result<f64> {
+    let output = Command::new("redis-benchmark")
+        .args(["-s", &redis.socket(), "-c", "16", "-P", "16", "--csv", "-n"])
+        .arg(questions.to_string())
+        .args(["evalsha", &subject.sha, &subject.keys.len().to_string()])
+        .args(&subject.keys)
+        .stderr(Stdio::null())
+        .output()?;
+    let text = String::from_utf8(output.stdout)?;
+    let fields = text.lines().next_back().unwrap_or_default().split("\",\"");
+    let rate = fields.into_iter().nth(1).unwrap_or_default();
+    let unread = |_| format!("redis-benchmark said {text:?}");
+    Ok(rate.trim_matches('"').parse().map_err(unread)?)
 }
 
 /// Something to measure: a script on a pool of some size.
@@ -101,8 +60,7 @@ struct Subject {
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let redis = Redis::start()?;
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    let redis = Redis::start();
     let mut subjects = Vec::new();
     for workers in SIZES {
         for strategy in Strategy::ALL {
@@ -117,7 +75,7 @@ async fn main() -> Result<()> {
                 "source_scan" => QUESTIONS * 2 / subject.workers as u64,
                 _ => QUESTIONS,
             };
-            let rate = redis.measure(subject, questions.max(64))?;
+            let rate = measure(&redis, subject, questions.max(64))?;
             subject.rates.push(rate);
         }
         eprintln!("round {round} of {ROUNDS}: done");
@@ -139,11 +97,8 @@ async fn index_subject(redis: &Redis, strategy: Strategy, workers: usize) -> Res
         forget_ms: 86_400_000,
         ..Policy::default()
     };
-    let settings = RedisSettings {
-        url: redis.url(),
-        timeout_ms: 60_000,
-    };
-    let store = Store::start(&settings, BTreeMap::from([(pool.clone(), policy)]))?;
+    let pools = BTreeMap::from([(pool.clone(), policy)]);
+    let store = Store::start(&redis.settings(), pools)?;
     while store.apply_pools().await.is_err() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -173,7 +128,7 @@ async fn scan_subject(redis: &Redis, workers: usize) -> Result<Subject> {
         format!("scan:{{{workers}}}:active"),
         format!("scan:{{{workers}}}:worker:"),
     ];
-    let mut connection = redis.connection().await?;
+    let mut connection = connection(redis).await?;
     let mut pipe = redis::pipe();
     for number in 0..workers {
         let (worker, figures) = (
@@ -199,7 +154,7 @@ async fn scan_subject(redis: &Redis, workers: usize) -> Result<Subject> {
 }
 
 async fn load(redis: &Redis, script: &str) -> Result<String> {
-    let mut connection = redis.connection().await?;
+    let mut connection = connection(redis).await?;
     Ok(redis::cmd("SCRIPT")
         .arg("LOAD")
         .arg(script)

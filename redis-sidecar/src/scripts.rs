@@ -33,7 +33,7 @@ macro_rules! pool_source {
         source!($verb $flags: "lib/keys" "lib/rank" "lib/dice" "lib/estimate"
             "strategies/lifetime_first" "strategies/round_robin" "strategies/least_connections"
             "strategies/random" "strategies/sewt"
-            "lib/policy" "lib/pool" "lib/worker" $($part)*)
+            "lib/policy" "lib/pool" "lib/worker" "lib/index" $($part)*)
     };
 }
 

@@ -6,7 +6,6 @@ use admission::message::{
     ADMIT_PATH, AdmitAnswer, AdmitRequest, BATCH_MAX, HeartbeatRequest, RELEASE_PATH,
     RegisterRequest, Release, ReleaseAnswer, ReleaseRequest, Use, WorkerAnswer,
 };
-use admission::outcome::Outcome;
 use admission::policy::Policy;
 use hyper::Method;
 use serde::Deserialize;
@@ -136,14 +135,8 @@ impl Api {
     /// Gives back what the test's own proxy was given.
     pub async fn give_back(&self, leases: &[LeaseId], r#use: Use) -> Result<(), Failure> {
         let release = |lease: &LeaseId| Release {
-            lease: lease.clone(),
             r#use,
-            outcome: Outcome::Unknown,
-            status: None,
-            handshake_us: None,
-            session_us: None,
-            bytes_read: 0,
-            bytes_written: 0,
+            ..Release::unused(lease.clone())
         };
         for batch in leases.chunks(BATCH_MAX) {
             let request = ReleaseRequest {

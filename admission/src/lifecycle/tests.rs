@@ -1,6 +1,7 @@
 use super::*;
 use crate::id::{Address, Epoch, WorkerId};
 use crate::message::{Denied, DenyReason};
+use crate::outcome::Outcome;
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 

@@ -1,8 +1,7 @@
 use super::extract::Body;
 use super::{ApiError, App};
 use crate::error::StoreError;
-use admission::message::{AdmitAnswer, AdmitRequest, Release, Use};
-use admission::outcome::Outcome;
+use admission::message::{AdmitAnswer, AdmitRequest, Release};
 use axum::Json;
 use axum::extract::State;
 use std::time::Instant;
@@ -40,16 +39,7 @@ async fn ask(
     }
     if let Err(Ok(AdmitAnswer::Admitted(_))) = tell.send(result) {
         app.metrics.unheard(&request.pool);
-        let release = Release {
-            lease: request.lease,
-            r#use: Use::Unused,
-            outcome: Outcome::Unknown,
-            status: None,
-            handshake_us: None,
-            session_us: None,
-            bytes_read: 0,
-            bytes_written: 0,
-        };
+        let release = Release::unused(request.lease);
         // The filter releases what it gave up on, too: if this fails, that does not.
         let epoch = &request.holder.epoch;
         if let Err(error) = app.store.release(&request.pool, epoch, &[release]).await {

@@ -1,5 +1,9 @@
 //! A private Redis for each test, and a pool that reads like a story.
 
+mod redis;
+
+pub(crate) use redis::Redis;
+
 use admission::id::{Address, Epoch, HolderId, Incarnation, LeaseId, PoolName, WorkerId};
 use admission::message::{
     AdmitAnswer, AdmitRequest, Admitted, DenyReason, HeartbeatRequest, Observation,
@@ -7,11 +11,9 @@ use admission::message::{
 };
 use admission::outcome::Outcome;
 use admission::policy::{Policy, Strategy};
-use redis_sidecar::settings::RedisSettings;
 use redis_sidecar::store::Store;
 use redis_sidecar::view::{PoolView, WorkerView};
 use std::collections::BTreeMap;
-use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -20,100 +22,6 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 
 /// The dice of every pool start from here, so that a failing test fails again.
 pub(crate) const SEED: u32 = 20_261_116;
-
-/// A redis-server on a Unix socket, without persistence, ended with the test.
-pub(crate) struct Redis {
-    process: Child,
-    directory: tempfile::TempDir,
-}
-
-impl Redis {
-    pub(crate) fn start() -> Self {
-        let directory = tempfile::tempdir().expect("a directory for the socket");
-        let process = Command::new("redis-server")
-            .args([
-                "--port",
-                "0",
-                "--save",
-                "",
-                "--appendonly",
-                "no",
-                "--unixsocket",
-            ])
-            .arg(directory.path().join("redis.sock"))
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("redis-server on PATH; `make setup` installs it");
-        Self { process, directory }
-    }
-
-    pub(crate) fn url(&self) -> String {
-        format!(
-            "redis+unix://{}",
-            self.directory.path().join("redis.sock").display()
-        )
-    }
-
-    /// A second way in, for what no verb does.
-    pub(crate) async fn command(&self, words: &[&str]) {
-        let client = redis::Client::open(self.url()).expect("a client");
-        let mut connection = client
-            .get_multiplexed_async_connection()
-            .await
-            .expect("Redis");
-        let mut command = redis::cmd(words[0]);
-        command.arg(&words[1..]);
-        let _: redis::Value = command
-            .query_async(&mut connection)
-            .await
-            .expect("an answer");
-    }
-
-    /// Redis answers nothing until `go_on`: the signal is sent and has reached every thread.
-    pub(crate) fn stop(&self) {
-        self.signal("STOP");
-        let tasks = format!("/proc/{}/task", self.process.id());
-        let stopped = |thread: std::fs::DirEntry| {
-            // `PID (NAME) STATE …`
-            let stat = std::fs::read_to_string(thread.path().join("stat"));
-            stat.is_ok_and(|stat| stat.contains(") T "))
-        };
-        let started = Instant::now();
-        while !std::fs::read_dir(&tasks)
-            .expect("the threads of Redis")
-            .flatten()
-            .all(stopped)
-        {
-            assert!(started.elapsed() < DEADLINE, "Redis does not stop");
-            std::thread::yield_now();
-        }
-    }
-
-    pub(crate) fn go_on(&self) {
-        self.signal("CONT");
-    }
-
-    fn signal(&self, name: &str) {
-        let process = self.process.id().to_string();
-        let status = Command::new("kill").args(["-s", name, &process]).status();
-        assert!(status.expect("kill on PATH").success());
-    }
-
-    pub(crate) fn settings(&self) -> RedisSettings {
-        RedisSettings {
-            url: self.url(),
-            // Nothing here measures time: a slow machine must not look like an outage.
-            timeout_ms: 10_000,
-        }
-    }
-}
-
-impl Drop for Redis {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
 
 /// A pool with its own Redis, asked through a holder of its own.
 pub(crate) struct Pool {
@@ -310,14 +218,9 @@ pub(crate) fn id(worker: &str) -> WorkerId {
 /// A lease's end of which nothing else is known.
 pub(crate) fn ended(lease: &LeaseId, r#use: Use, outcome: Outcome) -> Release {
     Release {
-        lease: lease.clone(),
         r#use,
         outcome,
-        status: None,
-        handshake_us: None,
-        session_us: None,
-        bytes_read: 0,
-        bytes_written: 0,
+        ..Release::unused(lease.clone())
     }
 }
 
