@@ -69,3 +69,23 @@ async fn a_taken_address_is_named() {
         "{message}"
     );
 }
+
+#[tokio::test]
+async fn a_sidecar_whose_log_nobody_reads_still_ends_when_asked() {
+    let listen = format!("[\"{}\"]", ports::free());
+    let mut sidecar = Command::new(paths::program("berth"))
+        .arg("serve")
+        .env("BERTH__LISTEN", &listen)
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("berth");
+    let mut log = std::io::BufReader::new(sidecar.stderr.take().expect("its log"));
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut log, &mut line).expect("a first line");
+    drop(log);
+    let id = sidecar.id().to_string();
+    let sent = Command::new("kill").args(["-s", "TERM", &id]).status();
+    assert!(sent.expect("kill").success());
+    let ended = async || sidecar.try_wait().expect("its status").is_some();
+    eventually("berth ends", ended).await;
+}
