@@ -1,12 +1,10 @@
--- `make lint` checks the assembled scripts, as Redis gets them: see scripts/lint.sh.
+-- `make lint` checks the assembled library, as Redis gets it: see scripts/lint.sh.
 std = "lua51"
 max_line_length = 120
 
--- Inputs and libraries that Redis 7 gives to every script. Naming the fields of `redis`
+-- Libraries that Redis 7 gives to every function. Naming the fields of `redis`
 -- turns a misspelt one into a finding here, not into an error in production.
 read_globals = {
-    "KEYS",
-    "ARGV",
     "bit",
     "cjson",
     "cmsgpack",
@@ -16,6 +14,7 @@ read_globals = {
             "call",
             "pcall",
             "error_reply",
+            "register_function",
             "status_reply",
             "sha1hex",
             "setresp",
@@ -45,3 +44,6 @@ not_globals = {
     "require",
     "setfenv",
 }
+
+-- Every verb is called with keys and arguments; not every verb has arguments.
+ignore = { "212/ARGV" }

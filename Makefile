@@ -4,7 +4,7 @@
 # BERTH_FILTER_WASM, BERTH_BIN_DIR); set one in the environment to use another.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test test-full bench-choose lint fmt check clean
+.PHONY: help setup build run test test-full test-nightly bench-choose bench-sewt plots lint fmt check clean
 # The targets share target/ and .tools/, and cargo uses all cores by itself.
 .NOTPARALLEL:
 
@@ -32,9 +32,22 @@ test-full: ## Run all tests and the long ones
 	@scripts/setup.sh test
 	@scripts/test.sh full
 
-bench-choose: ## Measure decisions per second against the number of workers (2 minutes)
+test-nightly: ## Compare every strategy with its model over 100,000 events for each seed
+	@scripts/setup.sh test
+	@BERTH_MODEL_EVENTS=100000 cargo test --release --test sidecar -- model::
+
+bench-choose: ## Measure decisions per second against the number of workers (4 minutes)
 	@scripts/setup.sh test
 	@cargo bench --bench choose
+
+bench-sewt: ## Measure strategies on real backends of unlike speed (3 minutes)
+	@scripts/setup.sh test
+	@scripts/build.sh
+	@cargo bench --bench sewt
+
+plots: ## Simulate every scenario; draw docs/plots/ and fill the tables of docs/choosing-a-strategy.md
+	@scripts/setup.sh build
+	@scripts/plots.sh
 
 lint: ## Check format, lints and Lua
 	@scripts/setup.sh lint

@@ -4,21 +4,23 @@
 -- ARGV 1   lease number within its holder, 1 .. 2^53
 -- ARGV 2   lease id, text: the tombstone's name
 -- ARGV 3   bytes of the request, 0 when unknown
+-- ARGV 4   operation: query, execute or begin
+-- ARGV 5   the worker that the request stands on, empty for none
 -- Returns  admitted, worker, address, active, lifetime, probe (0 or 1)
 --          denied, reason, retry_after_ms
 --          again           more is to be swept than one call should do: call again
 --          unknown_pool    the pool has no policy
--- Uses     keys rank dice estimate strategies policy pool worker index former lease ejection sweep
+-- Uses     Ejection Lease Pool Rank Sweep Worker
 -- Keeps    I1 I2 I3 I4 I5: an id already held gets the same answer and counts once; an ended id
 --          is never admitted again
 -- Cost     O(log N) in the pool's workers; at most 18 calls when nothing is to be swept
 
-local pool = open_pool()
+local pool = Pool.open()
 if not pool then
   return { 'unknown_pool' }
 end
 local seq, lease_id = ARGV[1], ARGV[2]
-local request = { bytes = tonumber(ARGV[3]) }
+local request = { bytes = tonumber(ARGV[3]), operation = ARGV[4], own = ARGV[5] }
 
 local function admitted(worker, lifetime, probe)
   return { 'admitted', worker.id, worker.address, tostring(worker.active),
@@ -26,42 +28,42 @@ local function admitted(worker, lifetime, probe)
 end
 
 local function denied(reason)
-  redis.call('HINCRBY', POOL, 'rejected:' .. reason, 1)
+  redis.call('HINCRBY', Keys.pool, 'rejected:' .. reason, 1)
   return { 'denied', reason, string.format('%.0f', pool.policy.retry_after_ms) }
 end
 
-local held = read_lease(seq)
+local held = Lease.read(seq)
 if held then
-  local worker = worker_of(held)
+  local worker = Lease.worker_of(held)
   if worker then
-    return admitted(worker, held.lifetime, is_probe(worker, held))
+    return admitted(worker, held.lifetime, Ejection.is_probe(worker, held))
   end
   -- Its worker has restarted: the place it named is gone.
-  give_back_lease(pool, nil, held, seq, false)
-  bury_lease(pool, lease_id)
-  save_pool(pool)
+  Lease.give_back(pool, nil, held, seq, false)
+  Lease.bury(pool, lease_id)
+  Pool.save(pool)
   return denied('cancelled')
 end
-if redis.call('ZSCORE', TOMBSTONES, lease_id) then
+if redis.call('ZSCORE', Keys.tombstones, lease_id) then
   return denied('cancelled')
 end
 
-local swept, changed = sweep(pool)
+local swept, changed = Sweep.run(pool)
 if changed then
-  save_pool(pool)
+  Pool.save(pool)
 end
 if not swept then
   return { 'again' }
 end
 
 local kind = pool.strategy.kind_of(pool, request)
-local member = pool.strategy.choose(pool, kind)
+local member = pool.strategy.choose(pool, kind, request)
 if not member then
   return denied(pool.open > 0 and 'pool_full' or 'no_worker')
 end
-local worker = read_worker(worker_in(pool, member))
-local probe = begin_probe(pool, worker)
-take_lease(pool, worker, seq, kind)
-note_admission(pool)
-save_pool(pool)
+local worker = Worker.read(Rank.worker_in(pool, member))
+local probe = Ejection.begin_probe(pool, worker)
+Lease.take(pool, worker, seq, kind)
+Pool.note_admission(pool)
+Pool.save(pool)
 return admitted(worker, worker.lifetime, probe)

@@ -5,21 +5,21 @@
 -- Returns  drain | recycle, active, lifetime
 --          unknown_worker  no such worker
 --          unknown_pool    the pool has no policy
--- Uses     keys rank dice estimate strategies policy pool worker index advice
+-- Uses     Advice Index Pool Worker
 -- Keeps    I11: a worker at its lifetime limit stays there
 -- Cost     O(log N) in the pool's workers; at most 6 calls
 
-local pool = open_pool()
+local pool = Pool.open()
 if not pool then
   return { 'unknown_pool' }
 end
-local worker = read_worker(ARGV[1])
-if not worker or worker.state == REMOVED then
+local worker = Worker.read(ARGV[1])
+if not worker or worker.state == Worker.REMOVED then
   return { 'unknown_worker' }
 end
-if worker.state == AVAILABLE then
-  worker.state = DRAINING
+if worker.state == Worker.AVAILABLE then
+  worker.state = Worker.DRAINING
 end
-save_worker(pool, worker)
-save_pool(pool)
-return advice(worker)
+Index.save(pool, worker)
+Pool.save(pool)
+return Advice.of(worker)

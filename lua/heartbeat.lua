@@ -3,21 +3,28 @@
 -- KEYS     the pool's keys (lib/keys.lua)
 -- ARGV 1   worker id
 -- ARGV 2   incarnation
+-- ARGV 3   what the worker says about its load, as JSON; empty for nothing
 -- Returns  serve | drain | recycle, active, lifetime
 --          register        this worker or this incarnation is not known
 --          unknown_pool    the pool has no policy
--- Uses     keys rank dice estimate strategies policy pool worker index advice
+-- Uses     Advice Pool Report Worker
 -- Keeps    I11: a worker that was absent comes back by its heartbeat
--- Cost     O(log N) in the pool's workers; at most 8 calls
+-- Cost     O(log N) in the pool's workers; at most 13 calls
 
-local pool = open_pool()
+local pool = Pool.open()
 if not pool then
   return { 'unknown_pool' }
 end
-local worker = read_worker(ARGV[1])
-if not worker or worker.incarnation ~= ARGV[2] or worker.state == REMOVED then
+local worker = Worker.read(ARGV[1])
+if not worker or worker.incarnation ~= ARGV[2] or worker.state == Worker.REMOVED then
   return { 'register' }
 end
-see_worker(pool, worker)
-save_pool(pool)
-return advice(worker)
+local load = ARGV[3] ~= '' and cjson.decode(ARGV[3]) or nil
+if load then
+  local report = Report.read(worker.id)
+  report.load, report.load_birth = load, worker.birth
+  Report.write(worker.id, report)
+end
+Advice.see(pool, worker, load)
+Pool.save(pool)
+return Advice.of(worker)

@@ -4,34 +4,35 @@
 -- ARGV     for each lease three: number, outcome, handshake_us (empty when unknown); at most 64
 -- Returns  observed, count of leases, count of ids that are not held
 --          unknown_pool    the pool has no policy
--- Uses     keys rank dice estimate strategies policy pool worker index former lease ejection report
+-- Uses     Ejection Index Lease Pool Report
 -- Keeps    I6 I11: only a lease's own holder can speak for it
--- Cost     O(log N) in the pool's workers for each lease; at most 8 calls each
+-- Cost     O(log N) in the pool's workers for each lease; at most 9 calls each
 
 local FIELDS = 3
 local OBSERVATIONS_MAX = 64
 
-local pool = open_pool()
+local pool = Pool.open()
 if not pool then
   return { 'unknown_pool' }
 end
 local observed, unknown = 0, 0
 
 for first = 1, math.min(#ARGV, OBSERVATIONS_MAX * FIELDS), FIELDS do
-  local lease = read_lease(ARGV[first])
-  local worker = lease and worker_of(lease)
+  local lease = Lease.read(ARGV[first])
+  local worker = lease and Lease.worker_of(lease)
   if worker then
     local outcome, handshake_us = ARGV[first + 1], tonumber(ARGV[first + 2])
-    judge_reach(pool, worker, lease, outcome)
-    local report = read_report(worker.id)
-    take_time(pool, worker, report, lease, outcome, time_of_handshake(pool, handshake_us))
-    write_report(worker.id, report)
-    save_worker(pool, worker)
+    Ejection.judge(pool, worker, lease, outcome)
+    local report = Report.read(worker.id)
+    Report.take(pool, worker, report, lease, outcome, Report.time_of_handshake(pool, handshake_us))
+    Report.write(worker.id, report)
+    Lease.note_told(ARGV[first], lease, outcome)
+    Index.save(pool, worker)
     observed = observed + 1
   else
     unknown = unknown + 1
   end
 end
 
-save_pool(pool)
+Pool.save(pool)
 return { 'observed', tostring(observed), tostring(unknown) }

@@ -6,37 +6,53 @@
 -- Returns  applied, version
 --          unchanged, version     the pool has this very policy already
 --          unknown_strategy
--- Uses     keys rank dice estimate strategies policy pool worker index
+-- Uses     Dice Index Policy Pool Report Worker
 -- Keeps    I1: no lease is lost; a lowered limit lets workers above it run down
 -- Cost     O(N log N) in the pool's workers: a rare step, not a decision
 
 local text = ARGV[1]
-local stored = redis.call('HMGET', POOL, 'policy_text', 'policy_version', 'head')
+local stored = redis.call('HMGET', Keys.pool, 'policy_text', 'policy_version', 'head')
 if stored[1] == text then
   return { 'unchanged', stored[2] }
 end
-local policy = cjson.decode(text)
-if not strategies[policy.strategy] then
+local policy, former = cjson.decode(text), stored[1] and cjson.decode(stored[1]) or {}
+local strategy = Strategies[policy.strategy]
+if not strategy then
   return { 'unknown_strategy' }
 end
 
-policy.version = redis.call('HINCRBY', POOL, 'policy_version', 1)
-redis.call('HSET', POOL, 'policy_text', text, 'policy', pack_policy(policy))
+-- What a strategy remembers of the workers stays with those that understand it.
+local former_strategy = Strategies[former.strategy]
+local remembered = former_strategy and former_strategy.memory(former) == strategy.memory(policy)
+if not remembered then
+  redis.call('HDEL', Keys.pool, 'shared')
+  redis.call('DEL', Keys.latencies)
+end
+local version = redis.call('HINCRBY', Keys.pool, 'policy_version', 1)
+redis.call('HSET', Keys.pool, 'policy_text', text, 'policy_mark', Policy.mark(version, text))
 if not stored[3] then
-  save_pool(new_head(tonumber(ARGV[2])))
+  Pool.found(tonumber(ARGV[2]))
 end
 
-local pool = open_pool()
-redis.call('DEL', INDEX[1], INDEX[2], INDEX[3])
-for _, id in ipairs(redis.call('HKEYS', WORKERS)) do
-  local worker = read_worker(id)
-  -- It enters the new strategy's indexes with nothing of the old one's.
-  worker.eligible, worker.scores, worker.inputs = 0, { UNRANKED, UNRANKED, UNRANKED }, ''
-  if worker.state == AVAILABLE and at_its_limit(pool, worker) then
-    reach_limit(pool, worker)
+local pool = Pool.open()
+Dice.forget(pool)
+redis.call('DEL', Keys.index[1], Keys.index[2], Keys.index[3])
+for _, id in ipairs(redis.call('HKEYS', Keys.workers)) do
+  local worker = Worker.read(id)
+  worker.eligible, worker.scores = 0, Worker.unranked()
+  if not remembered then
+    worker.inputs = ''
+    if strategy.recall then
+      strategy.recall(pool, worker, Report.read(id))
+    end
   end
-  note_heartbeat(pool, worker)
-  save_worker(pool, worker)
+  if worker.state == Worker.AVAILABLE and Worker.at_its_limit(pool, worker) then
+    Worker.reach_limit(pool, worker)
+  end
+  if policy.heartbeat_ttl_ms ~= former.heartbeat_ttl_ms then
+    Index.note_heartbeat(pool, worker)
+  end
+  Index.save(pool, worker)
 end
-save_pool(pool)
-return { 'applied', tostring(policy.version) }
+Pool.save(pool)
+return { 'applied', tostring(version) }

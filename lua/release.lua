@@ -1,48 +1,51 @@
 -- release: gives leases of one holder back, and learns from how they went.
 --
 -- KEYS     the pool's keys and the holder's (lib/keys.lua)
--- ARGV     for each lease eight: number, lease id, 'used' or 'unused', outcome, and, each empty when
---          unknown: handshake_us (of a plain request), session_us, bytes_read, bytes_written; at
---          most 64 leases
+-- ARGV     for each lease nine: number, lease id, 'used' or 'unused', outcome, and, each empty when
+--          unknown: handshake_us (of a plain request), upgrade_us (of an upgrade), session_us,
+--          bytes_read, bytes_written; at most 64 leases
 -- Returns  released, for each lease a digit: 1 it was held, 0 it was not
 --          unknown_pool    the pool has no policy
--- Uses     keys rank dice estimate strategies policy pool worker index former lease ejection report
+-- Uses     Ejection Index Lease Pool Report
 -- Keeps    I2 I3 I4 I5: a second release changes nothing; an id released before its admit arrives
 --          is remembered for one lease_ttl_ms, and so is every ended one
 -- Cost     O(log N) in the pool's workers for each lease; at most 10 calls each
 
-local FIELDS = 8
+local FIELDS = 9
 local RELEASES_MAX = 64
 
-local pool = open_pool()
+local pool = Pool.open()
 if not pool then
   return { 'unknown_pool' }
 end
 local known = {}
 
 for first = 1, math.min(#ARGV, RELEASES_MAX * FIELDS), FIELDS do
-  local seq, lease_id, use, outcome, handshake_us, session_us, bytes_read, bytes_written =
+  local seq, lease_id, use, outcome, handshake_us, upgrade_us, session_us, bytes_read, bytes_written =
     unpack(ARGV, first, first + FIELDS - 1)
-  local lease = read_lease(seq)
+  local lease = Lease.read(seq)
   if lease then
-    local worker = worker_of(lease)
-    give_back_lease(pool, worker, lease, seq, use == 'used')
+    local worker = Lease.worker_of(lease)
+    Lease.give_back(pool, worker, lease, seq, use == 'used')
     if worker then
-      judge_reach(pool, worker, lease, outcome)
-      local report = read_report(worker.id)
+      Ejection.judge(pool, worker, lease, outcome)
+      local report = Report.read(worker.id)
       report.requests = report.requests + 1
-      report.errors = report.errors + (COUNTS_AS_ERROR[outcome] and 1 or 0)
+      report.errors = report.errors + (Report.COUNTS_AS_ERROR[outcome] and 1 or 0)
       report.bytes_read = report.bytes_read + (tonumber(bytes_read) or 0)
       report.bytes_written = report.bytes_written + (tonumber(bytes_written) or 0)
-      local us = time_of_stream(pool, tonumber(handshake_us), tonumber(session_us))
-      take_time(pool, worker, report, lease, outcome, us)
-      write_report(worker.id, report)
-      save_worker(pool, worker)
+      local us = Report.time_of_stream(pool, tonumber(handshake_us), tonumber(session_us))
+      if not us and not Lease.has_told(lease) then
+        us = Report.time_of_handshake(pool, tonumber(upgrade_us)) -- it overtook its observation
+      end
+      Report.take(pool, worker, report, lease, outcome, us)
+      Report.write(worker.id, report)
+      Index.save(pool, worker)
     end
   end
   known[#known + 1] = lease and '1' or '0'
-  bury_lease(pool, lease_id)
+  Lease.bury(pool, lease_id)
 end
 
-save_pool(pool)
+Pool.save(pool)
 return { 'released', table.concat(known) }

@@ -6,20 +6,20 @@
 -- Returns  removed, active
 --          unknown_worker  no such worker
 --          unknown_pool    the pool has no policy
--- Uses     keys rank dice estimate strategies policy pool worker index
+-- Uses     Index Pool Worker
 -- Keeps    I2 I11
 -- Cost     O(log N) in the pool's workers; at most 9 calls
 
-local pool = open_pool()
+local pool = Pool.open()
 if not pool then
   return { 'unknown_pool' }
 end
-local worker = read_worker(ARGV[1])
-if not worker or worker.state == REMOVED then
+local worker = Worker.read(ARGV[1])
+if not worker or worker.state == Worker.REMOVED then
   return { 'unknown_worker' }
 end
-worker.state, worker.heartbeat = REMOVED, pool.now
-note_heartbeat(pool, worker)
-save_worker(pool, worker)
-save_pool(pool)
+worker.state, worker.heartbeat = Worker.REMOVED, pool.now
+Index.note_heartbeat(pool, worker)
+Index.save(pool, worker)
+Pool.save(pool)
 return { 'removed', tostring(worker.active) }

@@ -4,40 +4,26 @@
 -- ARGV 1   cursor, '0' for the first page
 -- Returns  view, next cursor ('0': this was the last page), then as JSON: pool, policy, workers
 --          unknown_pool    the pool has no policy
--- Uses     keys rank dice estimate strategies policy pool worker index report
+-- Uses     Page Pool Report Worker
 -- Keeps    nothing: it only reads
 -- Cost     O(page), a page being about 200 workers (all of them in a small pool)
 
-local PAGE = 200
-
-local pool = open_pool()
+local pool = Pool.open()
 if not pool then
   return { 'unknown_pool' }
-end
-
-local STATE = { [AVAILABLE] = 'available', [DRAINING] = 'draining', [RECYCLING] = 'recycling',
-  [REMOVED] = 'removed' }
-
-local function state_of(worker)
-  if worker.state ~= REMOVED and not is_fresh(pool, worker) then
-    return 'absent'
-  elseif worker.state == AVAILABLE and worker.ejected_until > 0 then
-    return 'ejected'
-  end
-  return STATE[worker.state]
 end
 
 -- The sum that lifetime_first's promise rests on: restarts do not overlap while a restart takes
 -- less time than `margin` admissions.
 local function margin_ms()
-  local fresh = redis.call('ZCARD', HEARTBEATS)
+  local fresh = redis.call('ZCARD', Keys.heartbeats)
   if fresh == 0 or pool.policy.max_lifetime == 0 then
     return 0
   end
-  return math.max(1, math.floor(pool.policy.max_lifetime / fresh)) * pool.interval_ms
+  return Worker.margin(pool, fresh) * pool.interval_ms
 end
 
-local counters = redis.call('HGETALL', POOL)
+local counters = redis.call('HGETALL', Keys.pool)
 local rejected, ejections = {}, 0
 local policy_text
 for i = 1, #counters, 2 do
@@ -55,35 +41,32 @@ if next(rejected) == nil then
   rejected.pool_full = 0 -- cjson writes an empty table as an array
 end
 
-local page = redis.call('HSCAN', WORKERS, ARGV[1], 'COUNT', PAGE)
-local workers = {}
-for i = 1, #page[2], 2 do
-  local worker = read_worker(page[2][i])
-  local report = read_report(worker.id)
-  if worker.state ~= REMOVED or worker.active > 0 then
-    workers[#workers + 1] = cjson.encode({
-      worker = worker.id,
-      address = worker.address,
-      incarnation = worker.incarnation,
-      state = state_of(worker),
-      active = worker.active,
-      lifetime = worker.lifetime,
-      weight = worker.weight,
-      heartbeat_age_ms = math.floor(pool.now - worker.heartbeat),
-      requests_total = report.requests,
-      errors_total = report.errors,
-      bytes_read_total = report.bytes_read,
-      bytes_written_total = report.bytes_written,
-      mean_ms = report.timed > 0 and report.timed_us / report.timed / 1000 or 0,
-    })
-  end
+local function shown(worker)
+  local report = Report.read(worker.id)
+  return Page.encode({
+    worker = worker.id,
+    address = worker.address,
+    incarnation = worker.incarnation,
+    state = Page.state_of(pool, worker),
+    active = worker.active,
+    lifetime = worker.lifetime,
+    weight = worker.weight,
+    heartbeat_age_ms = math.floor(pool.now - worker.heartbeat),
+    requests_total = report.requests,
+    errors_total = report.errors,
+    bytes_read_total = report.bytes_read,
+    bytes_written_total = report.bytes_written,
+    mean_ms = report.timed > 0 and report.timed_us / report.timed / 1000 or 0,
+    report = report.load,
+  })
 end
 
-return { 'view', page[1], cjson.encode({
+local next_cursor, workers = Page.read(ARGV[1], shown)
+return { 'view', next_cursor, cjson.encode({
   policy_version = pool.policy.version,
   active = pool.connections,
   open = pool.open,
-  fresh = redis.call('ZCARD', HEARTBEATS),
+  fresh = redis.call('ZCARD', Keys.heartbeats),
   at_limit = pool.at_limit,
   recycles_total = pool.recycles,
   overlaps_total = pool.overlaps,
@@ -91,4 +74,4 @@ return { 'view', page[1], cjson.encode({
   recycle_ms = pool.recycle_ms,
   margin_ms = margin_ms(),
   rejected = rejected,
-}), policy_text, '[' .. table.concat(workers, ',') .. ']' }
+}), policy_text, workers }

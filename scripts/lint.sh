@@ -34,48 +34,37 @@ clippy_filter() {
     cargo clippy --profile filter --locked -p filter --target wasm32-wasip1 -- -D warnings
 }
 
-# Names that the shared parts define for the verbs.
-shared_lua_names() {
-    cat lua/lib/*.lua lua/strategies/*.lua |
-        sed -nE 's/^local (function )?([A-Za-z_][A-Za-z0-9_]*).*/\2/p' | sort -u
-}
-
-# The scripts are checked as Redis gets them, because a part alone uses names of other parts.
-# A verb need not use all that a shared part defines, so exactly those names may stay unused.
-lua_scripts() {
-    local scripts=$target_dir/lua-scripts name ignore=()
-    rm -rf "$scripts"
-    mkdir -p "$scripts"
+# The Lua is checked as Redis gets it, because a file alone uses names of other files.
+lua_library() {
+    local library=$target_dir/lua-library
+    rm -rf "$library"
     cargo build --release || return
-    "$target_dir/release/berth" scripts "$scripts" || return
-    if ! compgen -G "$scripts/*.lua" >/dev/null; then
-        echo "berth scripts wrote no script: nothing was checked"
+    "$target_dir/release/berth" scripts "$library" || return
+    if [ ! -s "$library/berth.lua" ]; then
+        echo "berth scripts wrote no library: nothing was checked"
         return 1
     fi
-    for name in $(shared_lua_names); do
-        ignore+=("211/$name")
-    done
-    luacheck --quiet --no-color --codes --ignore "${ignore[@]}" -- "$scripts"
+    luacheck --quiet --no-color --codes -- "$library"
 }
 
-# The other side of that leave: a shared name that no script uses is dead.
-lua_shared_names() {
-    local name uses dead=0
-    for name in $(shared_lua_names); do
-        uses=$(cat lua/*.lua lua/*/*.lua | sed 's/--.*//' | grep -cw -- "$name") || true
-        if [ "$uses" -lt 2 ]; then
-            echo "lua: $name is defined in a shared part and used nowhere"
+# luacheck does not see what a module offers and nobody takes: such a function is dead.
+lua_unused() {
+    local name dead=0
+    for name in $(sed -nE 's/^function ([A-Z][a-z]+\.[a-z_]+)\(.*/\1/p' lua/lib/*.lua); do
+        if [ "$(cat lua/*.lua lua/lib/*.lua lua/strategies/*.lua redis-sidecar/src/library.rs |
+            grep -cE "(^|[^A-Za-z])${name/./\\.}([^a-z_]|\$)")" -lt 2 ]; then
+            echo "$name is used nowhere"
             dead=1
         fi
     done
-    return "$dead"
+    return $dead
 }
 
 check 'format' cargo fmt --all --check
 check 'clippy' clippy_native
 check 'clippy of the filter' clippy_filter
-check 'Lua scripts' lua_scripts
-check 'Lua shared names' lua_shared_names
+check 'Lua library' lua_library
+check 'Lua functions in use' lua_unused
 optional 'dependencies' cargo-deny 'cargo install cargo-deny --locked' cargo deny check
 optional 'shell scripts' shellcheck 'apt-get install shellcheck' \
     shellcheck --external-sources .ci/run scripts/*.sh

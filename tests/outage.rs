@@ -43,7 +43,7 @@ async fn assert_recovers(fleet: &RunningFleet) {
 
 #[tokio::test]
 async fn a_dead_sidecar_is_an_outage_until_it_is_back() {
-    let mut fleet = Fleet::new().max_concurrent(10).up().await;
+    let mut fleet = Fleet::new().impatient().max_concurrent(10).up().await;
     let mut session = fleet.client().websocket("/").await.admitted();
     fleet.sidecars[0].process.kill();
     let (refusals, median) = five_refusals(&fleet).await;
@@ -67,7 +67,7 @@ async fn a_dead_sidecar_is_an_outage_until_it_is_back() {
 
 #[tokio::test]
 async fn a_session_that_ends_while_the_sidecar_is_dead_gives_its_place_back_later() {
-    let mut fleet = Fleet::new().max_concurrent(1).up().await;
+    let mut fleet = Fleet::new().impatient().max_concurrent(1).up().await;
     let session = fleet.client().websocket("/").await.admitted();
     fleet.sidecars[0].process.kill();
     session.close().await;
@@ -80,7 +80,7 @@ async fn a_session_that_ends_while_the_sidecar_is_dead_gives_its_place_back_late
 
 #[tokio::test]
 async fn a_frozen_sidecar_is_an_outage_within_the_budget() {
-    let fleet = Fleet::new().max_concurrent(10).up().await;
+    let fleet = Fleet::new().impatient().max_concurrent(10).up().await;
     let mut session = fleet.client().websocket("/").await.admitted();
     fleet.sidecars[0].process.freeze().await;
     let (refusals, median) = five_refusals(&fleet).await;
@@ -99,6 +99,7 @@ async fn a_frozen_sidecar_is_an_outage_within_the_budget() {
 #[tokio::test]
 async fn the_watchdog_answers_when_the_sidecar_may_take_for_ever() {
     let fleet = Fleet::new()
+        .impatient()
         .filter(|filter| {
             filter["ask_timeout_ms"] = 10_000.into();
             filter["watchdog_ms"] = 300.into();
@@ -118,7 +119,7 @@ async fn the_watchdog_answers_when_the_sidecar_may_take_for_ever() {
 
 #[tokio::test]
 async fn a_frozen_redis_is_an_outage_within_the_budget() {
-    let fleet = Fleet::new().max_concurrent(10).up().await;
+    let fleet = Fleet::new().impatient().max_concurrent(10).up().await;
     let mut session = fleet.client().websocket("/").await.admitted();
     fleet.redis.process.freeze().await;
     let (refusals, median) = five_refusals(&fleet).await;
@@ -136,7 +137,7 @@ async fn a_frozen_redis_is_an_outage_within_the_budget() {
 
 #[tokio::test]
 async fn a_dead_redis_is_an_outage_until_it_is_back() {
-    let mut fleet = Fleet::new().max_concurrent(10).up().await;
+    let mut fleet = Fleet::new().impatient().max_concurrent(10).up().await;
     let mut session = fleet.client().websocket("/").await.admitted();
     fleet.redis.process.kill();
     let (refusals, median) = five_refusals(&fleet).await;
@@ -152,7 +153,12 @@ async fn a_dead_redis_is_an_outage_until_it_is_back() {
 
 #[tokio::test]
 async fn an_outage_at_one_envoy_does_not_concern_the_other() {
-    let fleet = Fleet::new().envoys(2).max_concurrent(10).up().await;
+    let fleet = Fleet::new()
+        .impatient()
+        .envoys(2)
+        .max_concurrent(10)
+        .up()
+        .await;
     fleet.sidecars[0].process.kill();
     let refused = fleet.envoys[0].client().websocket("/").await.refused();
     assert_eq!(refused.reason.as_deref(), Some("outage"));

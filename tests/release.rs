@@ -49,6 +49,7 @@ async fn clients_that_vanish_without_a_goodbye_give_their_places_back() {
 #[tokio::test]
 async fn a_client_that_leaves_before_the_answer_leaves_nothing_behind() {
     let fleet = Fleet::new()
+        .impatient()
         .filter(|filter| {
             // The question must not be given up before the client leaves.
             filter["ask_timeout_ms"] = 60_000.into();

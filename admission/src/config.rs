@@ -1,7 +1,7 @@
 //! The filter's configuration: JSON in envoy.yaml, parsed once per VM.
 
-use crate::id::{PoolName, ProxyId};
-use crate::message::BATCH_MAX;
+use crate::id::{PoolName, ProxyId, WorkerId};
+use crate::message::{BATCH_MAX, Operation};
 use serde::Deserialize;
 
 /// Which requests need a lease.
@@ -32,6 +32,15 @@ pub enum OnOutage {
     Deny,
 }
 
+/// What requests under a path do on their worker.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OperationRule {
+    /// A prefix, compared as those of `paths` are: without the query string.
+    pub path: String,
+    pub operation: Operation,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FilterConfig {
@@ -41,8 +50,15 @@ pub struct FilterConfig {
     pub sidecar: String,
     #[serde(default = "default_admit")]
     pub admit: Admit,
+    /// Prefixes, compared without the query string.
     #[serde(default)]
     pub paths: Vec<String>,
+    /// What requests do, by their path; the first that fits counts.
+    #[serde(default)]
+    pub operations: Vec<OperationRule>,
+    /// The worker this Envoy stands beside: it keeps the requests it can serve.
+    #[serde(rename = "self", default)]
+    pub own: Option<WorkerId>,
     #[serde(default = "default_route_by")]
     pub route_by: RouteBy,
     /// The header that Envoy's stateful_session filter is configured with.
@@ -132,8 +148,17 @@ impl FilterConfig {
         if (self.admit == Admit::Paths) == self.paths.is_empty() {
             return value("paths", "given with \"admit\": \"paths\", and only then");
         }
-        if !self.paths.iter().all(|path| path.starts_with('/')) {
-            return value("paths", "prefixes that start with '/'");
+        if !self.paths.iter().all(|path| is_prefix(path)) {
+            return value("paths", PREFIXES);
+        }
+        if !self.operations.iter().all(|rule| is_prefix(&rule.path)) {
+            return value("operations", PREFIXES);
+        }
+        if hides_another(&self.operations) {
+            return value(
+                "operations",
+                "in an order in which no path hides a longer one below it",
+            );
         }
         if self.address_header.is_empty() || !self.address_header.bytes().all(header) {
             return value("address_header", "a header name in lower case");
@@ -155,6 +180,28 @@ impl FilterConfig {
         }
         Ok(())
     }
+}
+
+const PREFIXES: &str = "path prefixes that start with '/', without a query string";
+
+/// A prefix with a query string would never be met: paths are compared without theirs.
+fn is_prefix(path: &str) -> bool {
+    path.starts_with('/') && !path.contains('?')
+}
+
+/// The first rule that fits counts, so one below a rule with a shorter prefix is never asked.
+fn hides_another(rules: &[OperationRule]) -> bool {
+    let hides = |rule: &OperationRule, below: &[OperationRule]| {
+        (below.iter()).any(|lower| lower.path.starts_with(&rule.path))
+    };
+    let mut rest = rules;
+    while let [rule, below @ ..] = rest {
+        if hides(rule, below) {
+            return true;
+        }
+        rest = below;
+    }
+    false
 }
 
 #[cfg(test)]
@@ -196,5 +243,37 @@ mod tests {
         assert!(
             FilterConfig::parse(br#"{"pool": "p", "admit": "paths", "paths": ["/x"]}"#).is_ok()
         );
+    }
+
+    #[test]
+    fn a_path_that_could_never_be_met_is_refused() {
+        let operations = |rules: &str| {
+            let json = format!(r#"{{"pool": "p", "operations": [{rules}]}}"#);
+            FilterConfig::parse(json.as_bytes()).map_err(|error| error.to_string())
+        };
+        let query = r#"{"path": "/db", "operation": "query"}"#;
+        let begin = r#"{"path": "/db/begin", "operation": "begin"}"#;
+        assert!(operations(&format!("{begin}, {query}")).is_ok());
+        for (rules, named) in [
+            (&*format!("{query}, {begin}"), "hides"),
+            (&*format!("{query}, {query}"), "hides"),
+            (r#"{"path": "db", "operation": "query"}"#, "'/'"),
+            (r#"{"path": "/db?x", "operation": "query"}"#, "query string"),
+            (r#"{"path": "/db", "operation": "drop"}"#, "drop"),
+            (r#"{"path": "/db"}"#, "operation"),
+            (r#"{"paths": "/db", "operation": "query"}"#, "paths"),
+        ] {
+            let refusal = operations(rules).unwrap_err();
+            assert!(refusal.contains(named), "{rules}: {refusal}");
+        }
+        let query = r#"{"pool": "p", "admit": "paths", "paths": ["/x?y"]}"#;
+        assert!(refused(query).contains("query string"));
+    }
+
+    #[test]
+    fn self_is_a_worker_id() {
+        let config = FilterConfig::parse(br#"{"pool": "p", "self": "db-1"}"#).unwrap();
+        assert_eq!(config.own, Some(WorkerId::parse("db-1").unwrap()));
+        assert!(refused(r#"{"pool": "p", "self": "a b"}"#).contains("a worker id"));
     }
 }

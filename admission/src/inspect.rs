@@ -1,6 +1,7 @@
-//! Reads a request's headers and decides whether it needs a lease.
+//! Reads a request's headers and decides whether it needs a lease, and what for.
 
 use crate::config::{Admit, FilterConfig};
+use crate::message::Operation;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Demand {
@@ -23,7 +24,7 @@ pub fn demand(config: &FilterConfig, request: &Inspected) -> Demand {
     let upgrade = asks_for_websocket(&request.upgrade);
     let wanted = match config.admit {
         Admit::Upgrades => upgrade,
-        Admit::Paths => (config.paths.iter()).any(|path| request.path.starts_with(path.as_bytes())),
+        Admit::Paths => (config.paths.iter()).any(|prefix| is_under(&request.path, prefix)),
         Admit::Everything => true,
     };
     match (wanted, upgrade) {
@@ -31,6 +32,19 @@ pub fn demand(config: &FilterConfig, request: &Inspected) -> Demand {
         (true, true) => Demand::Upgrade,
         (true, false) => Demand::Request,
     }
+}
+
+/// What the request will do on its worker, as far as its path tells.
+pub fn operation(config: &FilterConfig, path: &[u8]) -> Option<Operation> {
+    let mut rules = config.operations.iter();
+    let rule = rules.find(|rule| is_under(path, &rule.path))?;
+    Some(rule.operation)
+}
+
+/// Bytes of the path alone: what follows a question mark is the client's to choose and no place.
+fn is_under(path: &[u8], prefix: &str) -> bool {
+    let mut parts = path.split(|&byte| byte == b'?');
+    (parts.next()).is_some_and(|path| path.starts_with(prefix.as_bytes()))
 }
 
 /// `Upgrade` is a list of protocols in any case. An HTTP/2 extended CONNECT reaches the filter with
@@ -83,7 +97,9 @@ mod tests {
         let config = r#"{"pool": "p", "admit": "paths", "paths": ["/run"]}"#;
         assert_eq!(decide(config, "/run/1", b""), Demand::Request);
         assert_eq!(decide(config, "/run", b"websocket"), Demand::Upgrade);
+        assert_eq!(decide(config, "/run?now", b""), Demand::Request);
         assert_eq!(decide(config, "/other", b"websocket"), Demand::Pass);
+        assert_eq!(decide(config, "/other?/run", b""), Demand::Pass);
     }
 
     #[test]
@@ -91,5 +107,32 @@ mod tests {
         let config = r#"{"pool": "p", "admit": "everything"}"#;
         assert_eq!(decide(config, "", b""), Demand::Request);
         assert_eq!(decide(config, "/", b"websocket"), Demand::Upgrade);
+    }
+
+    #[test]
+    fn the_first_path_that_fits_names_the_operation() {
+        let config = r#"{"pool": "p", "operations": [
+            {"path": "/db/begin", "operation": "begin"},
+            {"path": "/db/exec", "operation": "execute"},
+            {"path": "/db", "operation": "query"}]}"#;
+        let config = FilterConfig::parse(config.as_bytes()).unwrap();
+        for (path, expected) in [
+            ("/db/begin", Some(Operation::Begin)),
+            ("/db/begin/1?x=/db/exec", Some(Operation::Begin)),
+            ("/db/execute", Some(Operation::Execute)),
+            ("/db?/begin", Some(Operation::Query)),
+            ("/", None),
+            ("/?/db/begin", None),
+            ("", None),
+        ] {
+            assert_eq!(operation(&config, path.as_bytes()), expected, "{path}");
+        }
+        assert_eq!(operation(&config, b"/db\xff"), Some(Operation::Query));
+    }
+
+    #[test]
+    fn without_operations_nothing_is_said() {
+        let config = FilterConfig::parse(br#"{"pool": "p"}"#).unwrap();
+        assert_eq!(operation(&config, b"/db/begin"), None);
     }
 }

@@ -202,13 +202,13 @@ impl Holding {
             Response::Worker { status } => Some(status),
             Response::None | Response::Envoy => None,
         };
+        let handshake_us = status.and(self.handshake_us);
         Release {
             r#use: used(self.demand, status),
             outcome: judge(self.response, flags),
             status,
-            handshake_us: status
-                .and(self.handshake_us)
-                .filter(|_| self.demand == Demand::Request),
+            handshake_us: handshake_us.filter(|_| self.demand == Demand::Request),
+            upgrade_us: handshake_us.filter(|_| self.demand == Demand::Upgrade),
             session_us: Some(now_us.saturating_sub(self.routed_at_us)),
             bytes_read: traffic.bytes_read,
             bytes_written: traffic.bytes_written,

@@ -1,5 +1,9 @@
 //! The JSON that filter, workers and operators exchange with the sidecar, and the paths it goes to.
 
+mod load;
+
+pub use load::{LoadReport, ServingStatus};
+
 use crate::id::{Address, HolderId, Incarnation, LeaseId, PoolName, WorkerId};
 use crate::outcome::Outcome;
 use serde::{Deserialize, Serialize};
@@ -25,6 +29,50 @@ pub struct AdmitRequest {
     /// The request's size, as its content-length says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<Operation>,
+    /// The worker that the request stands on: it keeps the request if it can.
+    #[serde(rename = "self", default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<WorkerId>,
+}
+
+impl AdmitRequest {
+    /// A request of which nothing is known.
+    pub fn new(pool: PoolName, holder: HolderId, lease: LeaseId) -> Self {
+        Self {
+            pool,
+            holder,
+            lease,
+            bytes: None,
+            operation: None,
+            own: None,
+        }
+    }
+}
+
+/// What a request will do on its worker, for the strategy that weighs operations differently.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Operation {
+    /// Reads, and is over soon.
+    #[default]
+    Query,
+    /// Writes.
+    Execute,
+    /// Opens a transaction that stays on its worker.
+    Begin,
+}
+
+impl Operation {
+    pub const ALL: [Self; 3] = [Self::Query, Self::Execute, Self::Begin];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Query => "query",
+            Self::Execute => "execute",
+            Self::Begin => "begin",
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,10 +170,12 @@ pub struct Release {
     /// The response's status, when there was a response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// From naming the worker to its response headers. An upgrade's has been told by its
-    /// observation, and is not told again.
+    /// From naming the worker to its response headers, of a plain request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handshake_us: Option<u64>,
+    /// The same of an upgrade. Its observation has told it, unless this release overtook it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upgrade_us: Option<u64>,
     /// From naming the worker to the stream's end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_us: Option<u64>,
@@ -145,6 +195,7 @@ impl Release {
             outcome: Outcome::Unknown,
             status: None,
             handshake_us: None,
+            upgrade_us: None,
             session_us: None,
             bytes_read: 0,
             bytes_written: 0,
@@ -210,10 +261,13 @@ pub struct RegisterRequest {
     pub weight: f64,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HeartbeatRequest {
     pub incarnation: Incarnation,
+    /// What the worker says about its load; the strategy `score` chooses by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<LoadReport>,
 }
 
 /// What a worker is told when it registers or sends a heartbeat.
@@ -264,74 +318,4 @@ pub struct ErrorAnswer {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-    #[cfg(target_arch = "wasm32")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
-
-    const EPOCH: &str = "00112233445566778899aabbccddeeff";
-
-    #[test]
-    fn a_denial_reads_as_documented() {
-        let answer = AdmitAnswer::Denied(Denied {
-            reason: DenyReason::PoolFull,
-            retry_after_ms: 1000,
-        });
-        assert_eq!(
-            serde_json::to_value(&answer).unwrap(),
-            json!({"decision": "denied", "reason": "pool_full", "retry_after_ms": 1000})
-        );
-    }
-
-    #[test]
-    fn an_admission_reads_as_documented() {
-        let text = json!({"decision": "admitted", "worker": "w1", "address": "10.0.0.1:80",
-            "lease": format!("{EPOCH}.1"), "active": 1, "lifetime": 5});
-        let AdmitAnswer::Admitted(admitted) = serde_json::from_value(text).unwrap() else {
-            panic!("not admitted");
-        };
-        assert_eq!(
-            (admitted.active, admitted.lifetime, admitted.probe),
-            (1, 5, false)
-        );
-    }
-
-    #[test]
-    fn reasons_and_advice_are_spelled_alike_in_json_and_text() {
-        for reason in DenyReason::ALL {
-            assert_eq!(
-                serde_json::to_value(reason).unwrap(),
-                json!(reason.as_str())
-            );
-            assert_eq!(DenyReason::parse(reason.as_str()), Some(reason));
-        }
-        for advice in Advice::ALL {
-            assert_eq!(
-                serde_json::to_value(advice).unwrap(),
-                json!(advice.as_str())
-            );
-            assert_eq!(Advice::parse(advice.as_str()), Some(advice));
-        }
-    }
-
-    #[test]
-    fn a_full_batch_fits_the_body_limit() {
-        let release = Release {
-            lease: LeaseId::parse(&format!("{EPOCH}.9007199254740992")).unwrap(),
-            r#use: Use::Unused,
-            outcome: Outcome::ResetBeforeHeaders,
-            status: Some(503),
-            handshake_us: Some(86_400_000_000),
-            session_us: Some(86_400_000_000),
-            bytes_read: 1 << 50,
-            bytes_written: 1 << 50,
-        };
-        let request = ReleaseRequest {
-            pool: PoolName::parse(&"p".repeat(64)).unwrap(),
-            holder: HolderId::parse(&format!("{}/{EPOCH}", "e".repeat(64))).unwrap(),
-            releases: vec![release; BATCH_MAX],
-        };
-        assert!(serde_json::to_vec(&request).unwrap().len() < 16 * 1024);
-    }
-}
+mod tests;

@@ -1,5 +1,14 @@
 //! A pool's policy: its strategy and its limits.
 
+mod karma;
+mod score;
+mod section;
+mod sewt;
+
+pub use karma::{Karma, KarmaRule, Nodeads, Noerrors};
+pub use score::{Score, ScoreWeights};
+pub use sewt::{Estimator, Sewt};
+
 use serde::{Deserialize, Serialize};
 
 /// The rank packs lifetime and active into one double: active in the low 21 bits.
@@ -19,16 +28,38 @@ pub enum Strategy {
     Random,
     /// Shortest expected waiting time: leases times the time one takes, for its weight.
     Sewt,
+    /// The best by what workers report about their load.
+    Score,
+    /// Chance by how fast a worker was, among those that do not fail time after time.
+    Nodeads,
+    /// Chance by how fast a worker was, among those with the fewest errors.
+    Noerrors,
 }
 
 impl Strategy {
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 8] = [
         Self::LifetimeFirst,
         Self::RoundRobin,
         Self::LeastConnections,
         Self::Random,
         Self::Sewt,
+        Self::Score,
+        Self::Nodeads,
+        Self::Noerrors,
     ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::LifetimeFirst => "lifetime_first",
+            Self::RoundRobin => "round_robin",
+            Self::LeastConnections => "least_connections",
+            Self::Random => "random",
+            Self::Sewt => "sewt",
+            Self::Score => "score",
+            Self::Nodeads => "nodeads",
+            Self::Noerrors => "noerrors",
+        }
+    }
 }
 
 /// What of a lease is timed.
@@ -42,76 +73,6 @@ pub enum ServiceTime {
     Session,
     /// From naming the worker to the response headers.
     Handshake,
-}
-
-/// How `sewt` estimates the time that a request takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Estimator {
-    /// A moving average.
-    Ema,
-    P95,
-    P99,
-}
-
-/// The settings of the strategy `sewt`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Sewt {
-    pub estimator: Estimator,
-    /// The newest observation's weight in the moving average.
-    pub alpha: f64,
-    /// Lets the weight follow the observations' variance, between the two bounds below.
-    pub adaptive_alpha: bool,
-    pub alpha_min: f64,
-    pub alpha_max: f64,
-    /// Requests of different sizes are estimated apart: the largest bytes of each size but the last.
-    pub size_buckets: Vec<u64>,
-}
-
-impl Default for Sewt {
-    fn default() -> Self {
-        Self {
-            estimator: Estimator::Ema,
-            alpha: 0.2,
-            adaptive_alpha: false,
-            alpha_min: 0.05,
-            alpha_max: 0.5,
-            // Below 1 MB, up to 100 MB, above.
-            size_buckets: vec![(1 << 20) - 1, 100 << 20],
-        }
-    }
-}
-
-/// A decision ranks a worker once for each size.
-const SIZE_BUCKETS_MAX: usize = 2;
-
-impl Sewt {
-    fn validate(&self) -> Result<(), PolicyError> {
-        let share = |value: f64| value > 0.0 && value <= 1.0;
-        for (field, value) in [
-            ("sewt.alpha", self.alpha),
-            ("sewt.alpha_min", self.alpha_min),
-            ("sewt.alpha_max", self.alpha_max),
-        ] {
-            if !share(value) {
-                return Err(PolicyError::new(field, "above 0 and at most 1", value));
-            }
-        }
-        if self.alpha_min > self.alpha_max {
-            let rule = "at most sewt.alpha_max";
-            return Err(PolicyError::new("sewt.alpha_min", rule, self.alpha_min));
-        }
-        if self.size_buckets.len() > SIZE_BUCKETS_MAX || !self.size_buckets.is_sorted() {
-            let rule = "at most 2 sizes, the smaller first";
-            return Err(PolicyError::new(
-                "sewt.size_buckets",
-                rule,
-                format!("{:?}", self.size_buckets),
-            ));
-        }
-        Ok(())
-    }
 }
 
 /// Every setting of a pool, with its default. Times are in milliseconds of the pool's own clock.
@@ -136,7 +97,16 @@ pub struct Policy {
     pub forget_ms: u64,
     /// What is timed, for the strategies that learn and for the mean in the view.
     pub service_time: ServiceTime,
+    #[serde(deserialize_with = "section::section")]
     pub sewt: Sewt,
+    #[serde(deserialize_with = "section::section")]
+    pub score: Score,
+    #[serde(deserialize_with = "section::section")]
+    pub karma: Karma,
+    #[serde(deserialize_with = "section::section")]
+    pub nodeads: Nodeads,
+    #[serde(deserialize_with = "section::section")]
+    pub noerrors: Noerrors,
 }
 
 impl Default for Policy {
@@ -153,6 +123,10 @@ impl Default for Policy {
             forget_ms: 3_600_000,
             service_time: ServiceTime::Response,
             sewt: Sewt::default(),
+            score: Score::default(),
+            karma: Karma::default(),
+            nodeads: Nodeads::default(),
+            noerrors: Noerrors::default(),
         }
     }
 }
@@ -231,9 +205,17 @@ impl Policy {
             ),
         ];
         match rules.into_iter().find(|(_, _, kept, _)| !kept) {
-            None => self.sewt.validate(),
+            None => self.validate_strategies(),
             Some((field, value, _, rule)) => Err(PolicyError::new(field, rule, value)),
         }
+    }
+
+    fn validate_strategies(&self) -> Result<(), PolicyError> {
+        self.sewt.validate()?;
+        self.score.validate()?;
+        self.karma.validate()?;
+        self.nodeads.validate()?;
+        self.noerrors.validate()
     }
 }
 
@@ -260,6 +242,45 @@ mod tests {
             message,
             "max_lifetime must be above 0 for the strategy lifetime_first, not 0"
         );
+    }
+
+    #[test]
+    fn strategies_are_spelled_alike_in_json_and_text() {
+        for strategy in Strategy::ALL {
+            assert_eq!(serde_json::to_value(strategy).unwrap(), strategy.as_str());
+        }
+    }
+
+    #[test]
+    fn a_bad_value_of_a_strategy_is_named_too() {
+        for (json, field) in [
+            (r#"{"sewt": {"alpha": 0}}"#, "sewt.alpha"),
+            (r#"{"score": {"top_k": 0}}"#, "score.top_k"),
+            (r#"{"score": {"wait_max": 0}}"#, "score.wait_max"),
+            (r#"{"karma": {"period_ms": 1}}"#, "karma.period_ms"),
+            (r#"{"karma": {"floor": 2}}"#, "karma.floor"),
+            (r#"{"nodeads": {"dead_after": 64}}"#, "nodeads.dead_after"),
+            (r#"{"noerrors": {"tolerance": 1.5}}"#, "noerrors.tolerance"),
+        ] {
+            let policy: Policy = serde_json::from_str(json).unwrap();
+            assert_eq!(policy.validate().unwrap_err().field, field);
+        }
+    }
+
+    #[test]
+    fn a_bad_weight_is_named_by_its_operation() {
+        let mut policy = Policy::default();
+        policy.score.begin.wait = -1.0;
+        assert_eq!(policy.validate().unwrap_err().field, "score.begin.wait");
+    }
+
+    #[test]
+    fn a_list_is_no_section() {
+        for name in ["sewt", "score", "karma", "nodeads", "noerrors"] {
+            let json = format!(r#"{{"{name}": []}}"#);
+            let error = serde_json::from_str::<Policy>(&json).unwrap_err();
+            assert!(error.to_string().contains("settings by name"), "{error}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::host::{self, Callout};
 use crate::vm::Vm;
 use admission::id::LeaseId;
+use admission::inspect;
 use admission::message::{
     ADMIT_PATH, AdmitAnswer, AdmitRequest, OBSERVE_PATH, Observation, ObserveRequest, RELEASE_PATH,
     Release, ReleaseRequest, SIDECAR_HEADER, SIDECAR_HEADER_VALUE,
@@ -19,11 +20,12 @@ const TRACE_BYTES_MAX: usize = 512;
 
 /// Asks for a lease on behalf of the stream in effect, which will hear the answer.
 pub(crate) fn ask(vm: &Vm, lease: LeaseId) -> Result<u32, Status> {
+    let path = host::request_header(":path").unwrap_or_default();
     let request = AdmitRequest {
-        pool: vm.config.pool.clone(),
-        holder: vm.holder.clone(),
-        lease,
         bytes: content_length(),
+        operation: inspect::operation(&vm.config, &path),
+        own: vm.config.own.clone(),
+        ..AdmitRequest::new(vm.config.pool.clone(), vm.holder.clone(), lease)
     };
     let traces: Vec<(&str, String)> = TRACE_HEADERS
         .into_iter()

@@ -1,13 +1,19 @@
 -- What a worker that shows a sign of life is noted for, and told.
 
-local ADVICE = { [AVAILABLE] = 'serve', [DRAINING] = 'drain', [RECYCLING] = 'recycle' }
+local Advice = {}
 
-local function see_worker(pool, worker)
+local ADVICE = { [Worker.AVAILABLE] = 'serve', [Worker.DRAINING] = 'drain', [Worker.RECYCLING] = 'recycle' }
+
+-- The load is what it reports, if it does.
+function Advice.see(pool, worker, load)
   worker.heartbeat = pool.now
-  note_heartbeat(pool, worker)
-  save_worker(pool, worker)
+  pool.strategy.seen(pool, worker, load)
+  Index.note_heartbeat(pool, worker)
+  Index.save(pool, worker)
 end
 
-local function advice(worker)
+function Advice.of(worker)
   return { ADVICE[worker.state], tostring(worker.active), tostring(worker.lifetime) }
 end
+
+return Advice

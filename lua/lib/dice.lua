@@ -1,32 +1,91 @@
 -- Chance, weighted, without looking at every worker. Each worker has an alarm clock that rings after
--- an exponential time of rate `weight`; whoever rings first is chosen and winds its clock again. That
--- is a draw by weight, independent of all draws before it.
+-- an exponential time whose rate is its pace; whoever rings first is chosen and winds its clock again.
+-- That is a draw by pace, independent of all draws before it.
+
+local Dice = {}
 
 -- Park and Miller's generator. Its products are exact in a double, so a model draws the same numbers.
-local DICE_FACTOR, DICE_MODULUS = 48271, 2147483647
+local FACTOR, MODULUS = 48271, 2147483647
 
 -- A number above 0 and below 1.
-local function roll(pool)
-  pool.dice = (pool.dice * DICE_FACTOR) % DICE_MODULUS
-  return pool.dice / DICE_MODULUS
+function Dice.roll(pool)
+  pool.dice = (pool.dice * FACTOR) % MODULUS
+  return pool.dice / MODULUS
 end
 
-local function wind_clock(pool, worker, from)
-  worker.clock = from - math.log(roll(pool)) / worker.weight
+-- Workers of another level are drawn apart, and have a time of their own; more levels than this are not
+-- kept in mind, the youngest first.
+local LEVELS_MAX = 64
+
+local function levels_of(pool)
+  if not pool.levels then
+    local text = redis.call('HGET', Keys.pool, 'levels')
+    pool.levels = text and cmsgpack.unpack(text) or {}
+  end
+  return pool.levels
 end
 
--- The time left changes with the weight, and stays a fair draw.
-local function reweigh(pool, worker, weight)
-  worker.clock = pool.fired + (worker.clock - pool.fired) * worker.weight / weight
+-- When a clock last rang among those that the worker is drawn with.
+local function last_ring(pool, worker)
+  local level = pool.strategy.level_of(worker)
+  if level then
+    return levels_of(pool)[level] or 0
+  end
+  return pool.fired
+end
+
+local function forget_youngest(levels)
+  local count, youngest = 0, nil
+  for level, time in pairs(levels) do
+    count = count + 1
+    if not youngest or time < levels[youngest] then
+      youngest = level
+    end
+  end
+  if count > LEVELS_MAX then
+    levels[youngest] = nil
+  end
+end
+
+local function note_ring(pool, worker)
+  local level = pool.strategy.level_of(worker)
+  if level then
+    local levels = levels_of(pool)
+    levels[level] = worker.clock
+    forget_youngest(levels)
+    redis.call('HSET', Keys.pool, 'levels', cmsgpack.pack(levels))
+  else
+    pool.fired = worker.clock
+  end
+end
+
+-- Starts from the time of the last ring: with an old clock it would ring too soon.
+function Dice.wind(pool, worker)
+  local wait = -math.log(Dice.roll(pool)) / pool.strategy.pace(worker)
+  worker.clock = last_ring(pool, worker) + wait
+end
+
+-- The time left changes with the pace, and stays a fair draw.
+function Dice.repace(pool, worker, former)
+  local from = last_ring(pool, worker)
+  worker.clock = from + (worker.clock - from) * former / pool.strategy.pace(worker)
+end
+
+function Dice.reweigh(pool, worker, weight)
+  local former = pool.strategy.pace(worker)
   worker.weight = weight
+  Dice.repace(pool, worker, former)
 end
 
--- Who enters starts from the time of the last ring: with its old clock it would ring too soon.
-local function enter_by_clock(pool, worker)
-  wind_clock(pool, worker, pool.fired)
+function Dice.ring(pool, worker)
+  note_ring(pool, worker)
+  Dice.wind(pool, worker)
 end
 
-local function taken_by_clock(pool, worker)
-  pool.fired = worker.clock
-  wind_clock(pool, worker, worker.clock)
+-- All clocks are to be wound anew.
+function Dice.forget(pool)
+  redis.call('HDEL', Keys.pool, 'levels')
+  pool.levels = nil
 end
+
+return Dice

@@ -4,6 +4,8 @@
 -- After its exile it gets a single probe, and stays out until the probe's fate is known. What was
 -- learned from a lease older than the exile says nothing about the worker now, and is ignored.
 
+local Ejection = {}
+
 local EJECTS = { connect_failed = true, reset_before_headers = true }
 local REACHED = { success = true, warning = true }
 
@@ -16,18 +18,18 @@ end
 
 local function exile(pool, worker)
   worker.ejected_until = pool.now + exile_ms(pool, worker.ejections)
-  redis.call('ZADD', EJECTED, worker.ejected_until, worker.id)
+  redis.call('ZADD', Keys.ejected, worker.ejected_until, worker.id)
 end
 
 local function eject(pool, worker)
   worker.ejections = math.min(worker.ejections + 1, EJECTIONS_MAX)
   worker.ejected_at = pool.now
   exile(pool, worker)
-  redis.call('HINCRBY', POOL, 'ejections', 1)
+  redis.call('HINCRBY', Keys.pool, 'ejections', 1)
 end
 
 -- Chosen for the first time after an exile: this lease is the probe, and no other follows it.
-local function begin_probe(pool, worker)
+function Ejection.begin_probe(pool, worker)
   if worker.ejections == 0 then
     return false
   end
@@ -36,18 +38,20 @@ local function begin_probe(pool, worker)
 end
 
 -- Taken since the exile began, and not judged yet: others wait for what becomes of it.
-local function is_probe(worker, lease)
+function Ejection.is_probe(worker, lease)
   return worker.ejections > 0 and lease.since >= worker.ejected_at
 end
 
-local function judge_reach(pool, worker, lease, outcome)
-  if worker.ejections > 0 and not is_probe(worker, lease) then
+function Ejection.judge(pool, worker, lease, outcome)
+  if worker.ejections > 0 and not Ejection.is_probe(worker, lease) then
     return
   end
   if EJECTS[outcome] then
     eject(pool, worker)
   elseif REACHED[outcome] and worker.ejections > 0 then
     worker.ejections, worker.ejected_at, worker.ejected_until = 0, 0, 0
-    redis.call('ZREM', EJECTED, worker.id)
+    redis.call('ZREM', Keys.ejected, worker.id)
   end
 end
+
+return Ejection

@@ -1,5 +1,7 @@
 -- What a request on a worker is expected to take, from those that were answered well.
 
+local Estimate = {}
+
 -- A decaying histogram for the high percentiles: half an octave to a bucket, 64 µs to 18 minutes.
 local HISTOGRAM_BUCKETS = 48
 local HISTOGRAM_FIRST_US = 64
@@ -51,17 +53,21 @@ local function percentile_us(histogram, fraction)
   return HISTOGRAM_FIRST_US * 2 ^ (HISTOGRAM_BUCKETS / 2)
 end
 
-local function new_estimate()
-  return { mean = 0, variance = 0, histogram = {} }
+function Estimate.new()
+  return { mean = 0, variance = 0, histogram = {}, expected = 0 }
 end
 
 -- Takes an observation in. Returns the expected time in microseconds.
-local function update_estimate(settings, estimate, us)
+function Estimate.update(settings, estimate, us)
   update_mean(settings, estimate, us)
   local fraction = PERCENTILE[settings.estimator]
-  if not fraction then
-    return estimate.mean
+  if fraction then
+    update_histogram(estimate, us)
+    estimate.expected = percentile_us(estimate.histogram, fraction)
+  else
+    estimate.expected = estimate.mean
   end
-  update_histogram(estimate, us)
-  return percentile_us(estimate.histogram, fraction)
+  return estimate.expected
 end
+
+return Estimate

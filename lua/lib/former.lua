@@ -1,25 +1,45 @@
 -- The lives a worker had before its present one. A late registration, or two processes with one id,
 -- may bring an earlier incarnation back: its leases must still count then, and its lifetime.
 
--- More lives than this with leases at once are a mistake; the oldest is forgotten.
+local Former = {}
+
+-- Lives without leases beyond this are forgotten, the oldest first.
 local FORMER_MAX = 4
 
 local function read_former(id)
-  local text = redis.call('HGET', FORMER, id)
+  local text = redis.call('HGET', Keys.former, id)
   return text and cmsgpack.unpack(text) or {}
 end
 
 local function write_former(id, lives)
-  redis.call('HSET', FORMER, id, cmsgpack.pack(lives))
+  redis.call('HSET', Keys.former, id, cmsgpack.pack(lives))
+end
+
+-- Who has leases must be remembered, however often the worker restarts.
+local function forget_oldest(lives)
+  for i = #lives, 1, -1 do
+    if #lives > FORMER_MAX and lives[i].active == 0 then
+      table.remove(lives, i)
+    end
+  end
+end
+
+function Former.has_leases(id)
+  for _, life in ipairs(read_former(id)) do
+    if life.active > 0 then
+      return true
+    end
+  end
+  return false
 end
 
 -- Another incarnation takes the worker's place.
-local function retire_life(worker)
+function Former.retire(worker)
   local lives = read_former(worker.id)
   table.insert(lives, 1, { incarnation = worker.incarnation, birth = worker.birth,
     active = worker.active, lifetime = worker.lifetime, state = worker.state,
     limit_at = worker.limit_at })
-  lives[FORMER_MAX + 1] = nil
+  forget_oldest(lives)
   write_former(worker.id, lives)
 end
 
@@ -36,21 +56,22 @@ local function recall_life(id, incarnation)
 end
 
 -- A life that was seen before goes on where it was; any other starts from nothing.
-local function begin_life(pool, worker, incarnation)
+function Former.begin(pool, worker, incarnation)
   local life = recall_life(worker.id, incarnation)
   if not life then
     pool.births = pool.births + 1
-    life = { birth = pool.births, active = 0, lifetime = 0, state = AVAILABLE, limit_at = 0 }
+    life = { birth = pool.births, active = 0, lifetime = 0, state = Worker.AVAILABLE, limit_at = 0 }
   end
   worker.incarnation, worker.birth = incarnation, life.birth
   worker.active, worker.lifetime = life.active, life.lifetime
   worker.state, worker.limit_at = life.state, life.limit_at
   worker.ejections, worker.ejected_at, worker.ejected_until = 0, 0, 0
-  redis.call('ZREM', EJECTED, worker.id)
+  redis.call('ZREM', Keys.ejected, worker.id)
+  pool.strategy.born(pool, worker)
 end
 
 -- Gives back a lease that was taken on a former life.
-local function give_back_to_former(lease, used)
+function Former.give_back(lease, used)
   local lives = read_former(lease.worker)
   for _, life in ipairs(lives) do
     if life.birth == lease.birth then
@@ -61,3 +82,5 @@ local function give_back_to_former(lease, used)
     end
   end
 end
+
+return Former

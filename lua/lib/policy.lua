@@ -1,23 +1,25 @@
--- The policy as packed numbers, because every decision reads it. The names are those of Policy in
--- admission/src/policy.rs; `parameters` are the strategy's own settings, packed by the strategy.
+-- The pool's policy, as admission/src/policy.rs spells it. Decoding it takes longer than a decision,
+-- so it is kept between calls; its mark tells whether the pool still has that one.
 
-local POLICY = '>dddddddddBBc0Hc0'
+local Policy = {}
 
-local SERVICE_TIMES = { response = 1, session = 2, handshake = 3 }
+-- By pool: mark, policy.
+local known = {}
 
-local function pack_policy(policy)
-  local parameters = strategies[policy.strategy]().parameters(policy)
-  return struct.pack(POLICY, policy.version, policy.max_concurrent, policy.max_lifetime,
-    policy.heartbeat_ttl_ms, policy.lease_ttl_ms, policy.ejection_ms, policy.ejection_max_ms,
-    policy.retry_after_ms, policy.forget_ms, SERVICE_TIMES[policy.service_time], #policy.strategy,
-    policy.strategy, #parameters, parameters)
+-- The same version may come twice with different words, after Redis has lost everything.
+function Policy.mark(version, text)
+  return version .. ':' .. redis.sha1hex(text)
 end
 
-local function unpack_policy(text)
-  local policy = {}
-  policy.version, policy.max_concurrent, policy.max_lifetime, policy.heartbeat_ttl_ms,
-    policy.lease_ttl_ms, policy.ejection_ms, policy.ejection_max_ms, policy.retry_after_ms,
-    policy.forget_ms, policy.service_time, policy.strategy, policy.parameters =
-    struct.unpack(POLICY, text)
-  return policy
+function Policy.read(mark)
+  local kept = known[Keys.pool]
+  if not kept or kept.mark ~= mark then
+    local text = redis.call('HGET', Keys.pool, 'policy_text')
+    kept = { mark = mark, policy = cjson.decode(text) }
+    kept.policy.version = tonumber(mark:match('^%d+'))
+    known[Keys.pool] = kept
+  end
+  return kept.policy
 end
+
+return Policy

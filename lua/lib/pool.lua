@@ -1,10 +1,14 @@
 -- The pool's head: its clock and the figures that concern all of its workers.
 
+local Pool = {}
+
 local HEAD = '>dddddddddddddd'
 
 -- Redis may stop for a while and its clock may jump: neither may make anything expire, so the
 -- pool's own clock takes no single step longer than this.
 local CLOCK_STEP_MS_MAX = 6000
+-- No two calls happen at the same time, even when the clock stands still or goes back.
+local CLOCK_STEP_MS_MIN = 0.001
 
 -- Weight of the newest interval in the mean time between two admissions.
 local INTERVAL_ALPHA = 0.1
@@ -29,39 +33,47 @@ local function wall_ms()
   return time[1] * 1000 + time[2] / 1000
 end
 
--- A pool's first head. The dice must not be 0: see roll.
-local function new_head(dice)
-  return {
+-- A pool's first head. The dice must not be 0: see Dice.roll.
+function Pool.found(dice)
+  redis.call('HSET', Keys.pool, 'head', pack_head({
     clock = 0, wall = wall_ms(), seq = 0, births = 0, connections = 0, open = 0, at_limit = 0,
     recycles = 0, overlaps = 0, recycle_ms = 0, admitted_at = 0, interval_ms = 0, fired = 0,
     dice = dice,
-  }
+  }))
 end
 
 -- Opens the pool at this moment. Returns nil when it has no policy, that is, does not exist.
-local function open_pool()
-  local stored = redis.call('HMGET', POOL, 'head', 'policy')
+function Pool.open()
+  local stored = redis.call('HMGET', Keys.pool, 'head', 'policy_mark', 'shared')
   if not stored[2] then
     return nil
   end
   local pool = unpack_head(stored[1])
   local wall = wall_ms()
-  pool.clock = pool.clock + math.min(math.max(wall - pool.wall, 0), CLOCK_STEP_MS_MAX)
+  pool.clock = pool.clock + math.min(math.max(wall - pool.wall, CLOCK_STEP_MS_MIN), CLOCK_STEP_MS_MAX)
   pool.wall = wall
   pool.now = pool.clock
-  pool.policy = unpack_policy(stored[2])
-  pool.strategy = strategies[pool.policy.strategy]()
+  pool.policy = Policy.read(stored[2])
+  pool.strategy = Strategies[pool.policy.strategy]
+  pool.shared = stored[3]
   return pool
 end
 
-local function save_pool(pool)
-  redis.call('HSET', POOL, 'head', pack_head(pool))
+function Pool.save(pool)
+  local shared = pool.strategy.shared(pool)
+  if shared then
+    redis.call('HSET', Keys.pool, 'head', pack_head(pool), 'shared', shared)
+  else
+    redis.call('HSET', Keys.pool, 'head', pack_head(pool))
+  end
 end
 
-local function note_admission(pool)
+function Pool.note_admission(pool)
   local interval = pool.now - pool.admitted_at
   if pool.admitted_at > 0 then
     pool.interval_ms = pool.interval_ms + INTERVAL_ALPHA * (interval - pool.interval_ms)
   end
   pool.admitted_at = pool.now
 end
+
+return Pool

@@ -1,53 +1,94 @@
--- Strategies by name, each a function that makes a table, so that a script makes only its own:
+-- What a strategy is: a table of the functions below. They are small on purpose: limits, leases and
+-- ejection are the same for all. A strategy that leaves one out gets the plain one.
 --   kinds(pool) -> count              how many kinds of requests it tells apart, 1 to 3
 --   kind_of(pool, request) -> kind    the request's kind, by its operation and bytes
 --   rank(pool, worker, kind) -> score its place in that kind's index, lowest first; nil: none
 --   prefix(worker) -> text            ties inside one score; prefix_bytes long
---   choose(pool, kind) -> member      the index member to take, or nil
---   enter(pool, worker)               it may be chosen again: before it is ranked
---   taken(pool, worker)               it was chosen: before it is ranked anew
---   learn(pool, worker, report, sample) a lease of it was answered well
---   parameters(policy) -> text        its own settings, packed; pool.policy.parameters gives them back
--- They are small on purpose: limits, leases and ejection are the same for all.
-local strategies = {}
+--   choose(pool, kind, request) -> member   the index member to take, or nil
+-- What it hears of, always before the worker is ranked anew:
+--   enter(pool, worker)               it may be chosen again
+--   taken(pool, worker, kind)         it was chosen
+--   left(pool, worker, lease)         a lease of it ended
+--   seen(pool, worker, load)          it sent a heartbeat, perhaps with a load report
+--   judge(pool, worker, outcome)      a lease of it came out like this
+--   learn(pool, worker, report, sample)  a lease of it was answered well, in this time
+--   born(pool, worker)                it restarted
+--   settle(pool, worker)              any of the above: now what ages is brought up to date
+-- What it keeps:
+--   memory(policy) -> text            what worker.inputs means: strategies of the same share it
+--   recall(pool, worker, report)      the pool turns to this strategy: inputs from what is known;
+--                                     nil when it starts from nothing
+--   shared(pool) -> text              what it keeps for the whole pool, or nil; pool.shared gives it back
+--   pace(worker) -> rate              how fast the worker's clock runs (lib/dice.lua)
+--   level_of(worker) -> text          whom it is drawn with: nil for the usual, most preferred ones
+--   describe(pool, worker, kind) -> table, gate   for people: what it ranks by, what keeps it out
 
-local function worker_in(pool, member)
+local Rank = {}
+
+function Rank.worker_in(pool, member)
   return member:sub(pool.strategy.prefix_bytes + 1)
 end
 
 -- The order of doubles ≥ 0 as the order of bytes.
-local function be(number)
+function Rank.be(number)
   return struct.pack('>d', number)
 end
 
-local function first_of_index(_, kind)
-  return redis.call('ZRANGE', INDEX[kind], 0, 0)[1]
+function Rank.first(_, kind)
+  return redis.call('ZRANGE', Keys.index[kind], 0, 0)[1]
+end
+
+function Rank.no_prefix()
+  return ''
 end
 
 local function by_last_choice(worker)
-  return be(worker.seq)
+  return Rank.be(worker.seq)
 end
 
--- A strategy that says nothing else tells no kinds apart, breaks ties by the least recent choice,
--- takes the first, and learns nothing.
-local function strategy(own)
-  local complete = {
-    kinds = function() return 1 end,
-    kind_of = function() return 1 end,
-    prefix = by_last_choice,
-    prefix_bytes = 8,
-    choose = first_of_index,
-    enter = function() end,
-    taken = function() end,
-    learn = function() end,
-    parameters = function() return '' end,
+local function one()
+  return 1
+end
+
+local function nothing()
+end
+
+local function by_weight(worker)
+  return worker.weight
+end
+
+local function no_memory()
+  return 'none'
+end
+
+local function no_inputs()
+  return {}
+end
+
+-- While a library is loaded, Redis gives it nothing to walk a table with.
+function Rank.strategy(own)
+  return {
+    kinds = own.kinds or one,
+    kind_of = own.kind_of or one,
+    rank = own.rank,
+    prefix = own.prefix or by_last_choice,
+    prefix_bytes = own.prefix_bytes or 8,
+    choose = own.choose or Rank.first,
+    enter = own.enter or nothing,
+    taken = own.taken or nothing,
+    left = own.left or nothing,
+    seen = own.seen or nothing,
+    judge = own.judge or nothing,
+    learn = own.learn or nothing,
+    born = own.born or nothing,
+    settle = own.settle or nothing,
+    memory = own.memory or no_memory,
+    recall = own.recall,
+    shared = own.shared or nothing,
+    pace = own.pace or by_weight,
+    level_of = own.level_of or nothing,
+    describe = own.describe or no_inputs,
   }
-  for name, value in pairs(own) do
-    complete[name] = value
-  end
-  return complete
 end
 
-local function no_prefix()
-  return ''
-end
+return Rank

@@ -1,26 +1,32 @@
 -- A worker's record, and what it says about the worker.
 
+local Worker = {}
+
 local WORKER = '>IIdddIddBBddBBBddddBc0Bc0Bc0Bc0'
 
-local AVAILABLE = 0
-local DRAINING = 1 -- finishes its sessions and stays
-local RECYCLING = 2 -- finishes its sessions and restarts
-local REMOVED = 3 -- finishes its sessions and is forgotten
+Worker.AVAILABLE = 0
+Worker.DRAINING = 1 -- finishes its sessions and stays
+Worker.RECYCLING = 2 -- finishes its sessions and restarts
+Worker.REMOVED = 3 -- finishes its sessions and is forgotten
 
 -- Not in a kind's index: no rank is as high.
-local UNRANKED = math.huge
+Worker.UNRANKED = 1 / 0
 
-local function new_worker(id)
+function Worker.unranked()
+  return { Worker.UNRANKED, Worker.UNRANKED, Worker.UNRANKED }
+end
+
+function Worker.new(id)
   return {
     id = id, active = 0, lifetime = 0, seq = 0, heartbeat = 0, birth = 0, max_concurrent = 0,
-    weight = 1, limit_at = 0, state = AVAILABLE, ejections = 0, ejected_at = 0, ejected_until = 0,
-    open = 0, at_limit = 0, eligible = 0, clock = 0, scores = { UNRANKED, UNRANKED, UNRANKED },
+    weight = 1, limit_at = 0, state = Worker.AVAILABLE, ejections = 0, ejected_at = 0,
+    ejected_until = 0, open = 0, at_limit = 0, eligible = 0, clock = 0, scores = Worker.unranked(),
     prefix = '', incarnation = '', address = '', inputs = '',
   }
 end
 
-local function read_worker(id)
-  local text = redis.call('HGET', WORKERS, id)
+function Worker.read(id)
+  local text = redis.call('HGET', Keys.workers, id)
   if not text then
     return nil
   end
@@ -34,9 +40,9 @@ local function read_worker(id)
   return worker
 end
 
-local function write_worker(worker)
+function Worker.write(worker)
   local scores = worker.scores
-  redis.call('HSET', WORKERS, worker.id, struct.pack(WORKER,
+  redis.call('HSET', Keys.workers, worker.id, struct.pack(WORKER,
     worker.active, worker.lifetime, worker.seq, worker.heartbeat, worker.birth,
     worker.max_concurrent, worker.weight, worker.limit_at, worker.state, worker.ejections,
     worker.ejected_at, worker.ejected_until, worker.open, worker.at_limit, worker.eligible,
@@ -45,19 +51,19 @@ local function write_worker(worker)
     #worker.inputs, worker.inputs))
 end
 
-local function is_fresh(pool, worker)
+function Worker.is_fresh(pool, worker)
   return pool.now - worker.heartbeat <= pool.policy.heartbeat_ttl_ms
 end
 
 -- Could serve if it had room.
-local function is_open(pool, worker)
+function Worker.is_open(pool, worker)
   local max_lifetime = pool.policy.max_lifetime
-  return worker.state == AVAILABLE and worker.ejected_until == 0 and is_fresh(pool, worker)
-    and (max_lifetime == 0 or worker.lifetime < max_lifetime)
+  return worker.state == Worker.AVAILABLE and worker.ejected_until == 0
+    and Worker.is_fresh(pool, worker) and (max_lifetime == 0 or worker.lifetime < max_lifetime)
 end
 
 -- The worker may lower the pool's limit for itself, never raise it.
-local function has_room(pool, worker)
+function Worker.has_room(pool, worker)
   local limit = pool.policy.max_concurrent
   if worker.max_concurrent > 0 then
     limit = math.min(limit, worker.max_concurrent)
@@ -67,13 +73,20 @@ end
 
 -- The worker has had all the sessions it may have. It gets nothing new until it restarts, even if
 -- a lifetime is given back meanwhile: it may have been told already.
-local function reach_limit(pool, worker)
-  worker.state = RECYCLING
+function Worker.reach_limit(pool, worker)
+  worker.state = Worker.RECYCLING
   worker.limit_at = pool.now
   pool.recycles = pool.recycles + 1
 end
 
-local function at_its_limit(pool, worker)
+function Worker.at_its_limit(pool, worker)
   local max_lifetime = pool.policy.max_lifetime
   return max_lifetime > 0 and worker.lifetime >= max_lifetime
 end
+
+-- How far from their limit lifetime_first keeps all workers but one.
+function Worker.margin(pool, fresh)
+  return math.max(1, math.floor(pool.policy.max_lifetime / math.max(1, fresh)))
+end
+
+return Worker

@@ -1,9 +1,11 @@
 -- The fewest leases for its weight.
 
-strategies.least_connections = function()
-  return strategy({
-    rank = function(_, worker)
-      return worker.active / worker.weight
-    end,
-  })
-end
+return Rank.strategy({
+  rank = function(_, worker)
+    return worker.active / worker.weight
+  end,
+
+  describe = function(_, worker)
+    return { active = worker.active, weight = worker.weight }
+  end,
+})

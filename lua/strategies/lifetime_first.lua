@@ -3,24 +3,27 @@
 
 local LIFETIME_STEP = 2 ^ 21 -- above any active
 
-strategies.lifetime_first = function()
-  return strategy({
-    rank = function(_, worker)
-      return worker.active - worker.lifetime * LIFETIME_STEP
-    end,
+return Rank.strategy({
+  rank = function(_, worker)
+    return worker.active - worker.lifetime * LIFETIME_STEP
+  end,
 
-    choose = function(pool, kind)
-      local fresh = redis.call('ZCARD', HEARTBEATS)
-      if fresh == 0 then
-        return nil
-      end
-      local max_lifetime = pool.policy.max_lifetime
-      local margin = math.max(1, math.floor(max_lifetime / fresh))
-      -- Primary: the highest lifetime that stays out of the margin.
-      local lowest = -(max_lifetime - margin - 1) * LIFETIME_STEP
-      local found = redis.call('ZRANGE', INDEX[kind], lowest, '+inf', 'BYSCORE', 'LIMIT', 0, 1)
-      -- Fallback: all that is left is inside the margin. Progress comes before staggering.
-      return found[1] or first_of_index(pool, kind)
-    end,
-  })
-end
+  choose = function(pool, kind)
+    local fresh = redis.call('ZCARD', Keys.heartbeats)
+    if fresh == 0 then
+      return nil
+    end
+    -- Primary: the highest lifetime that stays out of the margin.
+    local margin = Worker.margin(pool, fresh)
+    local lowest = -(pool.policy.max_lifetime - margin - 1) * LIFETIME_STEP
+    local found = redis.call('ZRANGE', Keys.index[kind], lowest, '+inf', 'BYSCORE', 'LIMIT', 0, 1)
+    -- Fallback: all that is left is inside the margin. Progress comes before staggering.
+    return found[1] or Rank.first(pool, kind)
+  end,
+
+  describe = function(pool, worker)
+    local fresh = redis.call('ZCARD', Keys.heartbeats)
+    local bound = pool.policy.max_lifetime - Worker.margin(pool, fresh)
+    return { active = worker.active, lifetime = worker.lifetime, primary_below = bound }
+  end,
+})

@@ -1,14 +1,16 @@
 -- Chance by weight. Equal weights are equal chances.
 
-strategies.random = function()
-  return strategy({
-    prefix = no_prefix,
-    prefix_bytes = 0,
-    enter = enter_by_clock,
-    taken = taken_by_clock,
+return Rank.strategy({
+  prefix = Rank.no_prefix,
+  prefix_bytes = 0,
+  enter = Dice.wind,
+  taken = Dice.ring,
 
-    rank = function(_, worker)
-      return worker.clock
-    end,
-  })
-end
+  rank = function(_, worker)
+    return worker.clock
+  end,
+
+  describe = function(_, worker)
+    return { clock = worker.clock, weight = worker.weight }
+  end,
+})

@@ -1,13 +1,15 @@
 -- Strict turns, one order for the whole fleet: the least recently chosen is next. A worker keeps its
 -- turn over restarts.
 
-strategies.round_robin = function()
-  return strategy({
-    prefix = no_prefix,
-    prefix_bytes = 0,
+return Rank.strategy({
+  prefix = Rank.no_prefix,
+  prefix_bytes = 0,
 
-    rank = function(_, worker)
-      return worker.seq
-    end,
-  })
-end
+  rank = function(_, worker)
+    return worker.seq
+  end,
+
+  describe = function(_, worker)
+    return { last_choice = worker.seq }
+  end,
+})

@@ -5,63 +5,67 @@
 local UNSEEN_US = 1000
 
 -- A worker's inputs: the expected time for each size, 0 while there is none.
-local SEWT_INPUTS = '>ddd'
+local INPUTS = '>ddd'
 
--- alpha, adaptive_alpha, alpha_min, alpha_max, estimator, size_buckets
-local function sewt_settings(pool)
-  pool.sewt = pool.sewt or cmsgpack.unpack(pool.policy.parameters)
-  return pool.sewt
+local function times_of(worker)
+  if worker.inputs == '' then
+    return { 0, 0, 0 }
+  end
+  return { struct.unpack(INPUTS, worker.inputs) }
 end
 
 local function expected_us(worker, kind)
-  if worker.inputs == '' then
-    return UNSEEN_US
-  end
-  local seen = ({ struct.unpack(SEWT_INPUTS, worker.inputs) })[kind]
+  local seen = times_of(worker)[kind]
   return seen > 0 and seen or UNSEEN_US
 end
 
-strategies.sewt = function()
-  return strategy({
-    parameters = function(policy)
-      return cmsgpack.pack(policy.sewt)
-    end,
+return Rank.strategy({
+  memory = function()
+    return 'estimates'
+  end,
 
-    kinds = function(pool)
-      return #sewt_settings(pool).size_buckets + 1
-    end,
+  kinds = function(pool)
+    return #pool.policy.sewt.size_buckets + 1
+  end,
 
-    kind_of = function(pool, request)
-      local kind = 1
-      for _, bytes in ipairs(sewt_settings(pool).size_buckets) do
-        if request.bytes > bytes then
-          kind = kind + 1
-        end
+  kind_of = function(pool, request)
+    local kind = 1
+    for _, bytes in ipairs(pool.policy.sewt.size_buckets) do
+      if request.bytes > bytes then
+        kind = kind + 1
       end
-      return kind
-    end,
+    end
+    return kind
+  end,
 
-    -- An idle worker costs nothing, whatever its speed; among idle ones the fastest comes first.
-    rank = function(_, worker, kind)
-      local expected = expected_us(worker, kind)
-      if worker.active == 0 then
-        return -1 / expected
-      end
-      return worker.active * expected / worker.weight
-    end,
+  -- An idle worker costs nothing, whatever its speed; among idle ones the fastest comes first.
+  rank = function(_, worker, kind)
+    local expected = expected_us(worker, kind)
+    if worker.active == 0 then
+      return -1 / expected
+    end
+    return worker.active * expected / worker.weight
+  end,
 
-    learn = function(pool, worker, report, sample)
-      local settings = sewt_settings(pool)
-      report.estimates = report.estimates or {}
-      for kind = 1, 3 do
-        report.estimates[kind] = report.estimates[kind] or new_estimate()
+  learn = function(pool, worker, report, sample)
+    report.estimates = report.estimates or { Estimate.new(), Estimate.new(), Estimate.new() }
+    local times = times_of(worker)
+    times[sample.kind] = Estimate.update(pool.policy.sewt, report.estimates[sample.kind], sample.us)
+    worker.inputs = struct.pack(INPUTS, times[1], times[2], times[3])
+  end,
+
+  recall = function(_, worker, report)
+    if report.estimates then
+      local times = {}
+      for kind, estimate in ipairs(report.estimates) do
+        times[kind] = estimate.expected
       end
-      local inputs = { 0, 0, 0 }
-      if worker.inputs ~= '' then
-        inputs = { struct.unpack(SEWT_INPUTS, worker.inputs) }
-      end
-      inputs[sample.kind] = update_estimate(settings, report.estimates[sample.kind], sample.us)
-      worker.inputs = struct.pack(SEWT_INPUTS, inputs[1], inputs[2], inputs[3])
-    end,
-  })
-end
+      worker.inputs = struct.pack(INPUTS, times[1], times[2], times[3])
+    end
+  end,
+
+  describe = function(_, worker, kind)
+    return { active = worker.active, expected_ms = expected_us(worker, kind) / 1000,
+      weight = worker.weight }
+  end,
+})

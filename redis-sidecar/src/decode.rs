@@ -1,6 +1,7 @@
 //! The scripts' answers: tables of strings, a status word first. `None` means that an answer is none
 //! of those its script's header lists.
 
+use crate::explain::ExplainPage;
 use crate::view::PoolPage;
 use admission::message::{
     AdmitAnswer, AdmitRequest, Admitted, Advice, Denied, DenyReason, WorkerAnswer,
@@ -66,6 +67,22 @@ pub(crate) fn page(reply: &[String]) -> Option<PoolPage> {
         [word, next, head, policy, workers] if word == "view" => Some(PoolPage {
             head: serde_json::from_str(head).ok()?,
             policy: serde_json::from_str(policy).ok()?,
+            workers: serde_json::from_str(workers).ok()?,
+            next: (next != "0").then(|| next.clone()),
+        }),
+        _ => None,
+    }
+}
+
+/// `explained, next cursor, chosen, due`, and as JSON: `workers`
+pub(crate) fn explained(reply: &[String]) -> Option<ExplainPage> {
+    match reply {
+        [word, next, chosen, due, workers] if word == "explained" => Some(ExplainPage {
+            chosen: match chosen.as_str() {
+                "" => None,
+                chosen => Some(chosen.parse().ok()?),
+            },
+            due: due.parse().ok()?,
             workers: serde_json::from_str(workers).ok()?,
             next: (next != "0").then(|| next.clone()),
         }),

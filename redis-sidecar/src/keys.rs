@@ -4,7 +4,7 @@
 use admission::id::{Epoch, PoolName};
 
 /// The keys of a pool, in the order that `lua/lib/keys.lua` names them.
-pub fn pool_keys(pool: &PoolName) -> [String; 11] {
+pub fn pool_keys(pool: &PoolName) -> [String; 12] {
     [
         "pool",
         "workers",
@@ -17,6 +17,7 @@ pub fn pool_keys(pool: &PoolName) -> [String; 11] {
         "index:2",
         "index:3",
         "former",
+        "latencies",
     ]
     .map(|name| format!("ws:{{{pool}}}:{name}"))
 }

@@ -1,20 +1,26 @@
 //! Berth's sidecar. A request's way through it:
 //!
-//! `routes` (HTTP and JSON) → `store` (one function per verb) → `scripts` (the Lua text) and
+//! `routes` (HTTP and JSON) → `store` (one function per verb) → `library` (the Lua text) and
 //! `keys` (what it touches) → `link` (the connection to Redis) → `decode` (its answers).
 //!
 //! It has no state of its own worth keeping: any number of sidecars serve the same pools.
+//!
+//! `operator` is the other side: the commands that ask a running sidecar.
 
 mod decode;
 pub mod error;
+pub mod explain;
 mod keys;
+pub mod library;
 mod link;
 pub mod metrics;
+pub mod operator;
+pub mod plot;
 pub mod reaper;
 mod routes;
-pub mod scripts;
 pub mod serve;
 pub mod settings;
+pub mod simulate;
 pub mod store;
 pub mod view;
 

@@ -1,8 +1,12 @@
 //! The `berth` command.
 
 use clap::{Parser, Subcommand};
-use redis_sidecar::{scripts, serve, settings};
-use std::io::IsTerminal;
+use redis_sidecar::library::{Library, VERBS};
+use redis_sidecar::operator::OperatorError;
+use redis_sidecar::operator::explain::{self, Explain};
+use redis_sidecar::operator::policy::{self, PolicyCommand};
+use redis_sidecar::{serve, settings, simulate};
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
@@ -31,12 +35,21 @@ enum Command {
         #[arg(long)]
         print_config: bool,
     },
-    /// Write the Lua scripts, as Redis runs them, into a directory: one file per verb.
+    /// Show or change the policy of a pool in service, through a running sidecar.
+    #[command(subcommand)]
+    Policy(PolicyCommand),
+    /// Say which worker a request would get now, and why not the others; nothing is changed.
+    Explain(Explain),
+    /// Write the Lua library, as Redis loads it, into a directory: berth.lua.
     Scripts {
         /// Made if it does not exist.
         #[arg(value_name = "DIR")]
         directory: PathBuf,
     },
+    /// Compare strategies on simulated workers: no Envoy, no Redis, the same output every time.
+    ///
+    /// A pool's decisions are made by the same models that the Lua scripts are tested against.
+    Simulate(simulate::Options),
 }
 
 type Failure = Box<dyn std::error::Error>;
@@ -47,7 +60,10 @@ fn main() -> ExitCode {
             config,
             print_config,
         } => run_serve(config.as_deref(), print_config),
+        Command::Policy(command) => run_operator(policy::run(command)),
+        Command::Explain(command) => run_operator(explain::run(command)),
         Command::Scripts { directory } => write_scripts(&directory),
+        Command::Simulate(options) => run_simulate(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -87,6 +103,18 @@ fn run_serve(config: Option<&Path>, print_config: bool) -> Result<(), Failure> {
         })
 }
 
+/// Prints what an operator's command has to say.
+fn run_operator(
+    command: impl Future<Output = Result<String, OperatorError>>,
+) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let text = runtime.block_on(command)?;
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(())
+}
+
 fn cancel_on_signal(stop: CancellationToken) -> std::io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -104,9 +132,12 @@ fn cancel_on_signal(stop: CancellationToken) -> std::io::Result<()> {
 fn write_scripts(directory: &Path) -> Result<(), Failure> {
     let failed = |path: &Path, error| format!("cannot write {}: {error}", path.display());
     std::fs::create_dir_all(directory).map_err(|error| failed(directory, error))?;
-    for source in scripts::ALL {
-        let file = directory.join(format!("{}.lua", source.verb));
-        std::fs::write(&file, source.code).map_err(|error| failed(&file, error))?;
-    }
+    let file = directory.join("berth.lua");
+    std::fs::write(&file, Library::new(&VERBS).text()).map_err(|error| failed(&file, error))?;
     Ok(())
+}
+
+fn run_simulate(options: &simulate::Options) -> Result<(), Failure> {
+    let text = simulate::simulate(options)?;
+    Ok(std::io::stdout().write_all(text.as_bytes())?)
 }

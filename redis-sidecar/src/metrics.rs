@@ -3,7 +3,7 @@
 //! Labels are bounded: pools are those of the settings file, reasons and outcomes are fixed words,
 //! workers and proxies are capped. No text of a client is ever a label.
 
-use crate::view::PoolPage;
+use crate::view::{PoolPage, WorkerView};
 use admission::id::{PoolName, ProxyId};
 use admission::message::{AdmitAnswer, Observation, Release};
 use prometheus_client::encoding::{EncodeLabelSet, text};
@@ -14,6 +14,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 use std::collections::HashMap;
 use std::sync::Mutex;
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 /// Workers shown one by one for each pool; larger pools are read from the API.
@@ -247,6 +248,7 @@ fn pool_registry(pools: &[(PoolName, PoolPage)]) -> Registry {
     let workers = Family::<KindLabel, Gauge>::default();
     let worker_active = Family::<WorkerLabel, Gauge>::default();
     let worker_lifetime = Family::<WorkerLabel, Gauge>::default();
+    let worker_totals = WorkerTotals::default();
     let rejected = Family::<PoolLabel, Counter>::default();
     let recycles = Family::<PoolLabel, Counter>::default();
     let overlaps = Family::<PoolLabel, Counter>::default();
@@ -283,6 +285,7 @@ fn pool_registry(pools: &[(PoolName, PoolPage)]) -> Registry {
             worker_lifetime
                 .get_or_create(&label)
                 .set(worker.lifetime as i64);
+            worker_totals.add(&label, worker);
         }
     }
 
@@ -301,6 +304,7 @@ fn pool_registry(pools: &[(PoolName, PoolPage)]) -> Registry {
     );
     let help = "Leases of a worker since it started";
     registry.register("berth_worker_lifetime", help, worker_lifetime);
+    worker_totals.register(&mut registry);
     let help = "Workers that reached their lifetime limit";
     registry.register("berth_recycles", help, recycles);
     let help = "Workers that reached their limit while another was still at its own";
@@ -311,4 +315,41 @@ fn pool_registry(pools: &[(PoolName, PoolPage)]) -> Registry {
         ejections,
     );
     registry
+}
+
+/// What each worker has done, as far as its ended leases tell.
+#[derive(Default)]
+struct WorkerTotals {
+    requests: Family<WorkerLabel, Counter>,
+    errors: Family<WorkerLabel, Counter>,
+    bytes_read: Family<WorkerLabel, Counter>,
+    bytes_written: Family<WorkerLabel, Counter>,
+    latency_mean: Family<WorkerLabel, Gauge<f64, AtomicU64>>,
+}
+
+impl WorkerTotals {
+    fn add(&self, label: &WorkerLabel, worker: &WorkerView) {
+        let count = |family: &Family<WorkerLabel, Counter>, total| {
+            family.get_or_create(label).inc_by(total);
+        };
+        count(&self.requests, worker.requests_total);
+        count(&self.errors, worker.errors_total);
+        count(&self.bytes_read, worker.bytes_read_total);
+        count(&self.bytes_written, worker.bytes_written_total);
+        let mean = self.latency_mean.get_or_create(label);
+        mean.set(worker.mean_ms / 1e3);
+    }
+
+    fn register(self, registry: &mut Registry) {
+        let help = "Leases of a worker that ended";
+        registry.register("berth_worker_requests", help, self.requests);
+        let help = "Leases of a worker that ended badly: a 5xx, a reset, a timeout, no connection";
+        registry.register("berth_worker_errors", help, self.errors);
+        let help = "Bytes that clients sent to a worker";
+        registry.register("berth_worker_bytes_read", help, self.bytes_read);
+        let help = "Bytes that clients got from a worker";
+        registry.register("berth_worker_bytes_written", help, self.bytes_written);
+        let help = "Mean service time of a worker, of all that went well";
+        registry.register("berth_worker_latency_mean_seconds", help, self.latency_mean);
+    }
 }

@@ -9,6 +9,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+pub(crate) use load::parse_value;
 pub use load::{Loaded, load};
 
 mod load;
@@ -42,7 +43,7 @@ pub struct RedisSettings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            listen: vec![Listen::Tcp(SocketAddr::from(([127, 0, 0, 1], 7070)))],
+            listen: vec![Listen::default()],
             allow_remote: false,
             answer_timeout_ms: 250,
             reap_ms: 500,
@@ -66,6 +67,12 @@ impl Default for RedisSettings {
 pub enum Listen {
     Tcp(SocketAddr),
     Unix(PathBuf),
+}
+
+impl Default for Listen {
+    fn default() -> Self {
+        Self::Tcp(SocketAddr::from(([127, 0, 0, 1], 7070)))
+    }
 }
 
 impl TryFrom<String> for Listen {

@@ -2,18 +2,21 @@
 
 use crate::decode;
 use crate::error::StoreError;
+use crate::explain::{ExplainPage, ExplainRequest, Explanation};
 use crate::keys::{holder_key, pool_keys};
+use crate::library::{Library, VERBS};
 use crate::link::Link;
-use crate::scripts::Scripts;
 use crate::settings::RedisSettings;
 use crate::view::{PoolPage, PoolView};
 use admission::id::{Epoch, PoolName, WorkerId};
 use admission::message::{
-    AdmitAnswer, AdmitRequest, HeartbeatRequest, Observation, ObserveAnswer, RegisterRequest,
-    Release, Use, WorkerAnswer,
+    AdmitAnswer, AdmitRequest, HeartbeatRequest, Observation, ObserveAnswer, Operation,
+    RegisterRequest, Release, Use, WorkerAnswer,
 };
 use admission::policy::Policy;
-use redis::Script;
+use redis::aio::MultiplexedConnection;
+use redis::{RedisError, RedisResult};
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
@@ -26,15 +29,14 @@ const AGAIN_MAX: usize = 64;
 #[derive(Debug, Clone)]
 pub struct Store {
     link: Link,
-    scripts: Arc<Scripts>,
+    library: Arc<Library>,
     /// The settings file's pools: applied at start, and again whenever Redis has lost them.
     pools: Arc<BTreeMap<PoolName, Policy>>,
 }
 
-/// Who or what a script concerns.
+/// Who or what a function concerns.
 struct Call<'a> {
     verb: &'static str,
-    script: &'a Script,
     pool: &'a PoolName,
     epoch: Option<&'a Epoch>,
     args: Vec<String>,
@@ -51,7 +53,7 @@ impl Store {
             .map_err(|error| StoreError::Unavailable(error.to_string()))?;
         Ok(Self {
             link,
-            scripts: Arc::new(Scripts::new()),
+            library: Arc::new(Library::new(&VERBS)),
             pools: Arc::new(pools),
         })
     }
@@ -71,16 +73,13 @@ impl Store {
 
     pub async fn admit(&self, request: &AdmitRequest) -> Result<AdmitAnswer, StoreError> {
         let args = || {
-            vec![
-                request.lease.seq.to_string(),
-                request.lease.to_string(),
-                request.bytes.unwrap_or(0).to_string(),
-            ]
+            let known = request_args(request.bytes, request.operation, request.own.as_ref());
+            let lease = [request.lease.seq.to_string(), request.lease.to_string()];
+            lease.into_iter().chain(known).collect()
         };
         for _ in 0..AGAIN_MAX {
             let call = Call {
                 verb: "admit",
-                script: &self.scripts.admit,
                 pool: &request.pool,
                 epoch: Some(&request.lease.epoch),
                 args: args(),
@@ -112,6 +111,7 @@ impl Store {
                 r#use.to_owned(),
                 release.outcome.as_str().to_owned(),
                 text_or_empty(release.handshake_us),
+                text_or_empty(release.upgrade_us),
                 text_or_empty(release.session_us),
                 release.bytes_read.to_string(),
                 release.bytes_written.to_string(),
@@ -119,7 +119,6 @@ impl Store {
         });
         let call = Call {
             verb: "release",
-            script: &self.scripts.release,
             pool,
             epoch: Some(epoch),
             args: args.collect(),
@@ -143,7 +142,6 @@ impl Store {
         });
         let call = Call {
             verb: "observe",
-            script: &self.scripts.observe,
             pool,
             epoch: Some(epoch),
             args: args.collect(),
@@ -168,8 +166,7 @@ impl Store {
             request.max_concurrent.unwrap_or(0).to_string(),
             request.weight.to_string(),
         ];
-        self.run_advised("register", &self.scripts.register, pool, worker, args)
-            .await
+        self.run_advised("register", pool, worker, args).await
     }
 
     pub async fn heartbeat(
@@ -178,9 +175,16 @@ impl Store {
         worker: &WorkerId,
         request: &HeartbeatRequest,
     ) -> Result<WorkerAnswer, StoreError> {
-        let args = vec![worker.to_string(), request.incarnation.to_string()];
-        self.run_advised("heartbeat", &self.scripts.heartbeat, pool, worker, args)
-            .await
+        let load = request.report.as_ref();
+        let load = load
+            .map(|load| encode(pool, "heartbeat", load))
+            .transpose()?;
+        let args = vec![
+            worker.to_string(),
+            request.incarnation.to_string(),
+            load.unwrap_or_default(),
+        ];
+        self.run_advised("heartbeat", pool, worker, args).await
     }
 
     pub async fn drain(
@@ -189,18 +193,12 @@ impl Store {
         worker: &WorkerId,
     ) -> Result<WorkerAnswer, StoreError> {
         let args = vec![worker.to_string()];
-        self.run_advised("drain", &self.scripts.drain, pool, worker, args)
-            .await
+        self.run_advised("drain", pool, worker, args).await
     }
 
     /// Takes a worker out of its pool. Returns the leases it still has.
     pub async fn remove(&self, pool: &PoolName, worker: &WorkerId) -> Result<u64, StoreError> {
-        let call = self.pool_call(
-            "remove",
-            &self.scripts.remove,
-            pool,
-            vec![worker.to_string()],
-        );
+        let call = self.pool_call("remove", pool, vec![worker.to_string()]);
         let reply = self.run(call).await?;
         match reply.as_slice() {
             [word] if word == "unknown_worker" => Err(unknown_worker(pool, worker)),
@@ -214,9 +212,7 @@ impl Store {
     /// Lets the pool's clock go on and does what is due.
     pub async fn reap(&self, pool: &PoolName) -> Result<(), StoreError> {
         for _ in 0..AGAIN_MAX {
-            let reply = self
-                .run(self.pool_call("reap", &self.scripts.reap, pool, vec![]))
-                .await?;
+            let reply = self.run(self.pool_call("reap", pool, vec![])).await?;
             match reply.as_slice() {
                 [word] if word == "done" => return Ok(()),
                 [word] if word == "again" => {}
@@ -228,9 +224,45 @@ impl Store {
 
     /// One page of the pool, from the cursor that the last page gave; `"0"` is the first.
     pub async fn view_page(&self, pool: &PoolName, cursor: &str) -> Result<PoolPage, StoreError> {
-        let call = self.pool_call("view", &self.scripts.view, pool, vec![cursor.to_owned()]);
+        let call = self.pool_call("view", pool, vec![cursor.to_owned()]);
         let reply = self.run(call).await?;
         decode::page(&reply).ok_or_else(|| unexpected(pool, "view", reply))
+    }
+
+    /// What each worker is ranked by for a request like this, and who would be chosen now.
+    pub async fn explain(
+        &self,
+        pool: &PoolName,
+        request: &ExplainRequest,
+    ) -> Result<Explanation, StoreError> {
+        let mut page = self.explain_page(pool, request, "0").await?;
+        if page.due > 0 {
+            // A decision would sweep first.
+            self.reap(pool).await?;
+            page = self.explain_page(pool, request, "0").await?;
+        }
+        let (chosen, mut workers, mut next) = (page.chosen, page.workers, page.next);
+        while let Some(cursor) = next {
+            let page = self.explain_page(pool, request, &cursor).await?;
+            workers.extend(page.workers);
+            next = page.next;
+        }
+        workers.sort_by(|a, b| a.worker.cmp(&b.worker));
+        workers.dedup_by(|a, b| a.worker == b.worker);
+        let policy = self.view_page(pool, "0").await?.policy;
+        Ok(Explanation::new(policy.strategy, chosen, workers))
+    }
+
+    async fn explain_page(
+        &self,
+        pool: &PoolName,
+        request: &ExplainRequest,
+        cursor: &str,
+    ) -> Result<ExplainPage, StoreError> {
+        let known = request_args(request.bytes, request.operation, request.own.as_ref());
+        let args = std::iter::once(cursor.to_owned()).chain(known).collect();
+        let reply = self.run(self.pool_call("explain", pool, args)).await?;
+        decode::explained(&reply).ok_or_else(|| unexpected(pool, "explain", reply))
     }
 
     pub async fn view(&self, pool: &PoolName) -> Result<PoolView, StoreError> {
@@ -268,13 +300,8 @@ impl Store {
         policy: &Policy,
         seed: u32,
     ) -> Result<u64, StoreError> {
-        let text = serde_json::to_string(policy).map_err(|error| StoreError::Script {
-            pool: pool.clone(),
-            verb: "policy",
-            error: error.to_string(),
-        })?;
-        let args = vec![text, seed.to_string()];
-        let call = self.pool_call("policy", &self.scripts.policy, pool, args);
+        let args = vec![encode(pool, "policy", policy)?, seed.to_string()];
+        let call = self.pool_call("policy", pool, args);
         let reply = self.run_once(&call).await?;
         match reply.as_slice() {
             [word, version] if word == "applied" || word == "unchanged" => version
@@ -292,16 +319,9 @@ impl Store {
         Ok(())
     }
 
-    fn pool_call<'a>(
-        &self,
-        verb: &'static str,
-        script: &'a Script,
-        pool: &'a PoolName,
-        args: Vec<String>,
-    ) -> Call<'a> {
+    fn pool_call<'a>(&self, verb: &'static str, pool: &'a PoolName, args: Vec<String>) -> Call<'a> {
         Call {
             verb,
-            script,
             pool,
             epoch: None,
             args,
@@ -325,17 +345,17 @@ impl Store {
     }
 
     async fn run_once(&self, call: &Call<'_>) -> Result<Vec<String>, StoreError> {
-        let mut invocation = call.script.prepare_invoke();
-        for key in pool_keys(call.pool) {
-            invocation.key(key);
-        }
-        if let Some(epoch) = call.epoch {
-            invocation.key(holder_key(call.pool, epoch));
-        }
-        for arg in &call.args {
-            invocation.arg(arg);
-        }
-        let exchange = async |mut connection| invocation.invoke_async(&mut connection).await;
+        let keys = pool_keys(call.pool)
+            .into_iter()
+            .chain(call.epoch.map(|epoch| holder_key(call.pool, epoch)));
+        let keys: Vec<String> = keys.collect();
+        let mut command = redis::cmd("FCALL");
+        command
+            .arg(self.library.function(call.verb))
+            .arg(keys.len())
+            .arg(keys)
+            .arg(&call.args);
+        let exchange = async |connection| self.exchange(connection, &command).await;
         match self.link.call(exchange).await {
             Some(Ok(reply)) => Ok(reply),
             Some(Err(error)) if error.kind() == redis::ServerErrorKind::ResponseError.into() => {
@@ -350,20 +370,68 @@ impl Store {
         }
     }
 
+    /// Calls a function; a Redis that does not have the library, being new or having lost it, gets
+    /// it first.
+    async fn exchange(
+        &self,
+        mut connection: MultiplexedConnection,
+        command: &redis::Cmd,
+    ) -> RedisResult<Vec<String>> {
+        match command.query_async(&mut connection).await {
+            Err(error) if is_unknown_function(&error) => {
+                let mut load = redis::cmd("FUNCTION");
+                load.arg("LOAD").arg("REPLACE").arg(self.library.text());
+                load.exec_async(&mut connection).await?;
+                command.query_async(&mut connection).await
+            }
+            result => result,
+        }
+    }
+
     async fn run_advised(
         &self,
         verb: &'static str,
-        script: &Script,
         pool: &PoolName,
         worker: &WorkerId,
         args: Vec<String>,
     ) -> Result<WorkerAnswer, StoreError> {
-        let reply = self.run(self.pool_call(verb, script, pool, args)).await?;
+        let reply = self.run(self.pool_call(verb, pool, args)).await?;
         if reply == ["unknown_worker"] {
             return Err(unknown_worker(pool, worker));
         }
         decode::advice(&reply).ok_or_else(|| unexpected(pool, verb, reply))
     }
+}
+
+fn encode(
+    pool: &PoolName,
+    verb: &'static str,
+    value: &impl Serialize,
+) -> Result<String, StoreError> {
+    serde_json::to_string(value).map_err(|error| StoreError::Script {
+        pool: pool.clone(),
+        verb,
+        error: error.to_string(),
+    })
+}
+
+/// What is known of a request, as the scripts read it.
+fn request_args(
+    bytes: Option<u64>,
+    operation: Option<Operation>,
+    own: Option<&WorkerId>,
+) -> [String; 3] {
+    [
+        bytes.unwrap_or(0).to_string(),
+        operation.unwrap_or_default().as_str().to_owned(),
+        own.map_or_else(String::new, WorkerId::to_string),
+    ]
+}
+
+fn is_unknown_function(error: &RedisError) -> bool {
+    error
+        .detail()
+        .is_some_and(|detail| detail.contains("Function not found"))
 }
 
 /// The scripts read an empty text as unknown.

@@ -1,8 +1,9 @@
 //! A pool as operators see it: what `lua/view.lua` writes and the API shows.
 
 use admission::id::{Address, Incarnation, PoolName, WorkerId};
+use admission::message::LoadReport;
 use admission::policy::Policy;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -48,12 +49,19 @@ pub struct WorkerView {
     pub lifetime: u64,
     pub weight: f64,
     pub heartbeat_age_ms: f64,
+    #[serde(deserialize_with = "total")]
     pub requests_total: u64,
+    #[serde(deserialize_with = "total")]
     pub errors_total: u64,
+    #[serde(deserialize_with = "total")]
     pub bytes_read_total: u64,
+    #[serde(deserialize_with = "total")]
     pub bytes_written_total: u64,
     /// Mean of the pool's `service_time`, of all that went well.
     pub mean_ms: f64,
+    /// What the worker last said about its load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<LoadReport>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,4 +85,9 @@ pub struct PoolPage {
     pub workers: Vec<WorkerView>,
     /// Where the next page starts; none after the last.
     pub next: Option<String>,
+}
+
+/// Scripts write numbers from 100,000,000,000,000 on as 1e+14: bytes get there.
+fn total<'de, D: Deserializer<'de>>(number: D) -> Result<u64, D::Error> {
+    f64::deserialize(number).map(|total| total as u64)
 }

@@ -1,7 +1,8 @@
 //! The routes: what goes over the wire, and what is refused.
 
-use crate::support::{Pool, eventually, holder};
-use admission::message::{SIDECAR_HEADER, SIDECAR_HEADER_VALUE};
+use crate::support::{Pool, ended, eventually, holder};
+use admission::message::{Release, SIDECAR_HEADER, SIDECAR_HEADER_VALUE, Use};
+use admission::outcome::Outcome;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
@@ -190,24 +191,107 @@ async fn unknown_pools_and_workers_are_not_found() {
 }
 
 #[tokio::test]
-async fn a_policy_is_changed_while_the_pool_runs_and_a_bad_one_is_refused_by_name() {
+async fn a_policy_is_changed_while_the_pool_runs() {
     let api = Api::new().await;
     let policy = json!({"strategy": "roundrobin", "max_concurrent": 7});
     let answer = api.json("PUT", "/v1/pools/demo/policy", policy).await;
     assert_eq!(answer.body, json!({"version": 2}));
     let shown = api.call("GET", "/v1/pools/demo", "").await.body;
     assert_eq!(shown["policy"]["strategy"], "round_robin");
-    for (bad, named) in [
-        (json!({"strategy": "best"}), "best"),
-        (json!({"max_concurent": 7}), "max_concurent"),
-        (json!({"max_concurrent": 0}), "max_concurrent"),
-        (json!({"strategy": "lifetime_first"}), "max_lifetime"),
+}
+
+#[tokio::test]
+async fn a_bad_policy_is_refused_with_a_sentence_that_names_the_field() {
+    let api = Api::new().await;
+    for (bad, sentence) in [
+        // Unknown words.
+        (
+            json!({"strategy": "best"}),
+            "strategy: unknown variant `best`",
+        ),
+        (json!({"max_concurent": 7}), "max_concurent: unknown field"),
+        (json!({"sewt": {"alfa": 1}}), "sewt.alfa: unknown field"),
+        (
+            json!({"sewt": {"estimator": "p50"}}),
+            "sewt.estimator: unknown variant",
+        ),
+        // Wrong types.
+        (json!({"strategy": 7}), "strategy: expected value"),
+        (
+            json!({"max_concurrent": "7"}),
+            "max_concurrent: invalid type",
+        ),
+        (
+            json!({"max_concurrent": 1.5}),
+            "max_concurrent: invalid type",
+        ),
+        (
+            json!({"max_concurrent": null}),
+            "max_concurrent: invalid type",
+        ),
+        (json!({"max_lifetime": -1}), "max_lifetime: invalid value"),
+        (
+            json!({"max_lifetime": 1_u64 << 32}),
+            "max_lifetime: invalid value",
+        ),
+        (
+            json!({"sewt": {"size_buckets": [1, "2"]}}),
+            "sewt.size_buckets[1]: invalid type",
+        ),
+        (
+            json!({"sewt": {"adaptive_alpha": 1}}),
+            "sewt.adaptive_alpha: invalid type",
+        ),
+        (json!({"sewt": 1}), "sewt: invalid type"),
+        // Values that are out of range.
+        (json!({"max_concurrent": 0}), "max_concurrent must be"),
+        (json!({"max_concurrent": 1 << 21}), "max_concurrent must be"),
+        (
+            json!({"strategy": "lifetime_first"}),
+            "max_lifetime must be",
+        ),
+        (json!({"heartbeat_ttl_ms": 9}), "heartbeat_ttl_ms must be"),
+        (json!({"lease_ttl_ms": 99}), "lease_ttl_ms must be"),
+        (json!({"ejection_ms": 0}), "ejection_ms must be"),
+        (json!({"ejection_max_ms": 1}), "ejection_max_ms must be"),
+        (
+            json!({"retry_after_ms": 86_400_001}),
+            "retry_after_ms must be",
+        ),
+        (json!({"forget_ms": 1}), "forget_ms must be"),
+        (json!({"sewt": {"alpha": 0}}), "sewt.alpha must be"),
+        (
+            json!({"sewt": {"alpha_min": 0.9}}),
+            "sewt.alpha_min must be",
+        ),
+        (
+            json!({"sewt": {"alpha_max": 1.1}}),
+            "sewt.alpha_max must be",
+        ),
+        (
+            json!({"sewt": {"size_buckets": [2, 1]}}),
+            "sewt.size_buckets must be",
+        ),
     ] {
-        let answer = api.json("PUT", "/v1/pools/demo/policy", bad).await;
-        assert!(answer.status.is_client_error());
+        let answer = api.json("PUT", "/v1/pools/demo/policy", bad.clone()).await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{bad}");
         let message = answer.body["message"].as_str().expect("a sentence");
-        assert!(message.contains(named), "{message}");
+        assert!(message.starts_with(sentence), "{bad}: {message}");
     }
+    assert_eq!(api.pool.view().await.head.policy_version, 1);
+}
+
+#[tokio::test]
+async fn what_is_no_policy_at_all_is_refused() {
+    let api = Api::new().await;
+    for body in ["", "{", "[]", "7", "null", r#"{"strategy": "sewt"} x"#] {
+        let answer = api.call("PUT", "/v1/pools/demo/policy", body).await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{body}");
+        assert_eq!(answer.body["error"], "invalid", "{body}");
+    }
+    let elsewhere = api.json("PUT", "/v1/pools/other/policy", json!({})).await;
+    assert_eq!(elsewhere.body["error"], "unknown_pool");
+    assert_eq!(api.pool.view().await.head.policy_version, 1);
 }
 
 #[tokio::test]
@@ -259,4 +343,46 @@ async fn metrics_have_the_names_that_were_promised() {
     ] {
         assert!(text.contains(line), "{line} is not in\n{text}");
     }
+}
+
+#[tokio::test]
+async fn metrics_tell_what_each_worker_has_done() {
+    let api = Api::new().await;
+    api.register().await;
+    let pool = &api.pool;
+    pool.served(&pool.admit().await.lease, 4000).await;
+    let failed = ended(&pool.admit().await.lease, Use::Used, Outcome::Reset);
+    pool.release_with(Release {
+        bytes_read: 10,
+        bytes_written: 20,
+        ..failed
+    })
+    .await;
+    let text = api.call("GET", "/metrics", "").await.body;
+    let text = text.as_str().expect("text");
+    let worker = "{pool=\"demo\",worker=\"w1\"}";
+    for line in [
+        format!("berth_worker_requests_total{worker} 2"),
+        format!("berth_worker_errors_total{worker} 1"),
+        format!("berth_worker_bytes_read_total{worker} 11"),
+        format!("berth_worker_bytes_written_total{worker} 22"),
+        format!("berth_worker_latency_mean_seconds{worker} 0.004"),
+    ] {
+        assert!(text.contains(&line), "{line} is not in\n{text}");
+    }
+}
+
+#[tokio::test]
+async fn very_many_bytes_can_be_told() {
+    let api = Api::new().await;
+    api.register().await;
+    let used = ended(&api.pool.admit().await.lease, Use::Used, Outcome::Success);
+    let release = Release {
+        bytes_read: 200_000_000_000_000,
+        ..used
+    };
+    api.pool.release_with(release).await;
+    let shown = api.call("GET", "/v1/pools/demo", "").await.body;
+    let total = &shown["workers"][0]["bytes_read_total"];
+    assert_eq!(*total, json!(200_000_000_000_000_u64), "{shown}");
 }

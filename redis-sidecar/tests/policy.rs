@@ -56,10 +56,10 @@ async fn a_pool_that_redis_lost_is_put_back() {
 }
 
 #[tokio::test]
-async fn scripts_that_redis_lost_are_put_back() {
+async fn a_library_that_redis_lost_is_put_back() {
     let pool = Pool::with(|_| {}).await;
     pool.register("w1", "a").await;
-    pool.redis.command(&["SCRIPT", "FLUSH"]).await;
+    pool.redis.command(&["FUNCTION", "FLUSH"]).await;
     pool.admit().await;
 }
 

@@ -1,6 +1,6 @@
 //! Chance, judged by the chi-square test. The dice start from a fixed seed, so a verdict is final.
 
-use crate::support::{Pool, registration};
+use crate::support::{Pool, chi_square, registration};
 use admission::policy::Strategy;
 use std::collections::BTreeMap;
 
@@ -35,17 +35,6 @@ async fn draw(pool: &Pool, held: usize) -> BTreeMap<String, f64> {
         }
     }
     counts
-}
-
-fn chi_square(counts: &BTreeMap<String, f64>, weights: &[(&str, f64)]) -> f64 {
-    let total: f64 = weights.iter().map(|(_, weight)| weight).sum();
-    (weights.iter())
-        .map(|(worker, weight)| {
-            let expected = DRAWS as f64 * weight / total;
-            let seen = counts.get(*worker).copied().unwrap_or(0.0);
-            (seen - expected).powi(2) / expected
-        })
-        .sum()
 }
 
 #[tokio::test]

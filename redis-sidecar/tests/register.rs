@@ -1,4 +1,4 @@
-use crate::support::{Pool, id};
+use crate::support::{Pool, eventually, id};
 use admission::message::{Advice, DenyReason};
 use redis_sidecar::view::WorkerState;
 
@@ -79,4 +79,48 @@ async fn a_life_that_comes_back_still_has_its_leases() {
     pool.release(&leases[0]).await;
     assert_eq!(pool.register("w1", "b").await.active, 1);
     assert_eq!(pool.view().await.head.active, 1);
+}
+
+#[tokio::test]
+async fn a_life_with_leases_is_remembered_however_often_the_worker_restarts() {
+    let pool = Pool::with(|policy| policy.max_concurrent = 2).await;
+    pool.register("w1", "life-1").await;
+    pool.admit().await;
+    pool.admit().await;
+    for life in 2..=9 {
+        pool.register("w1", &format!("life-{life}")).await;
+    }
+    assert_eq!(pool.register("w1", "life-1").await.active, 2);
+    assert_eq!(pool.denied().await, DenyReason::PoolFull);
+}
+
+#[tokio::test]
+async fn a_worker_whose_former_life_has_leases_is_not_forgotten() {
+    let pool = Pool::with(|policy| {
+        policy.heartbeat_ttl_ms = 50;
+        policy.forget_ms = 50;
+    })
+    .await;
+    pool.register("w1", "a").await;
+    pool.admit().await;
+    pool.register("w1", "b").await;
+    eventually(async || {
+        pool.reap().await;
+        pool.view().await.head.fresh == 0
+    })
+    .await;
+    pool.clock().await.advance(1000.0).await;
+    pool.reap().await;
+    assert_eq!(pool.register("w1", "a").await.active, 1);
+}
+
+#[tokio::test]
+async fn a_former_life_that_was_removed_may_come_back() {
+    let pool = Pool::with(|_| {}).await;
+    pool.register("w1", "a").await;
+    let removed = pool.store.remove(&pool.name, &id("w1")).await;
+    removed.expect("a worker");
+    pool.register("w1", "b").await;
+    assert_eq!(pool.register("w1", "a").await.advice, Advice::Serve);
+    pool.admit().await;
 }

@@ -2,7 +2,7 @@
 
 use crate::support::{Pool, id, registration};
 use admission::id::LeaseId;
-use admission::message::{AdmitAnswer, AdmitRequest, Admitted, Observation, Use};
+use admission::message::{Admitted, Observation, Use};
 use admission::outcome::Outcome;
 use admission::policy::{ServiceTime, Strategy};
 
@@ -39,14 +39,8 @@ async fn load(pool: &Pool, worker: &str, leases: usize) {
 }
 
 async fn ask_for(pool: &Pool, bytes: u64) -> Admitted {
-    let question = AdmitRequest {
-        bytes: Some(bytes),
-        ..pool.question(&pool.mint())
-    };
-    match pool.store.admit(&question).await.expect("a decision") {
-        AdmitAnswer::Admitted(admitted) => admitted,
-        AdmitAnswer::Denied(denied) => panic!("denied: {denied:?}"),
-    }
+    pool.admit_for(|question| question.bytes = Some(bytes))
+        .await
 }
 
 #[tokio::test]
@@ -171,4 +165,45 @@ async fn failures_teach_no_time_and_totals_are_kept() {
         (1, 2)
     );
     assert_eq!(worker.mean_ms, 4.0);
+}
+
+#[tokio::test]
+async fn what_was_learned_survives_a_turn_to_another_strategy_and_back() {
+    let pool = pool_with(|_| {}).await;
+    for (worker, ms) in [("slow", 50), ("fast", 5)] {
+        teach(&pool, worker, ms).await;
+        pool.register(worker, "a").await;
+    }
+    let policy = pool.view().await.policy;
+    for strategy in [Strategy::Random, Strategy::Sewt] {
+        let other = admission::policy::Policy {
+            strategy,
+            ..policy.clone()
+        };
+        let version = pool.store.apply(&pool.name, &other).await;
+        version.expect("a policy");
+    }
+    assert_eq!(pool.admit().await.worker.as_str(), "fast");
+}
+
+#[tokio::test]
+async fn a_release_that_overtakes_its_observation_brings_the_handshake() {
+    let pool = pool_with(|_| {}).await;
+    pool.register("w1", "a").await;
+    for observed in [true, false] {
+        let lease = pool.admit().await.lease;
+        if observed {
+            pool.observe_in(&lease, Outcome::Success, Some(7000)).await;
+        }
+        let mut release = crate::support::ended(&lease, Use::Used, Outcome::Success);
+        (release.upgrade_us, release.session_us) = (Some(7000), Some(9000));
+        pool.release_with(release).await;
+    }
+    let figures = pool
+        .redis
+        .command(&["HGET", "ws:{demo}:reports", "w1"])
+        .await;
+    assert_eq!(pool.worker("w1").await.mean_ms, 7.0, "{figures:?}");
+    let explanation = pool.explain(&Default::default()).await;
+    assert_eq!(explanation.workers[0].inputs["expected_ms"], 7.0);
 }

@@ -153,6 +153,7 @@ fn start_sidecars(settings: &Settings, redis: &Redis, logs: &Path) -> Vec<Sideca
                 ..Policy::default()
             },
             reap_ms: 500,
+            patience_ms: None,
         };
         Sidecar::start(settings, logs)
     };
@@ -211,6 +212,7 @@ fn start_envoys(
             name: format!("envoy-{}", index + 1),
             route_by: RouteBy::OriginalDst,
             listen: loopback(listen),
+            least_request: None,
             admin: loopback(admin),
             sidecar: sidecars[index].door(),
             passthrough: backend.address(),

@@ -22,6 +22,7 @@ pub struct Api {
 pub struct PoolView {
     pub pool: PoolName,
     pub policy: Policy,
+    pub policy_version: u64,
     pub active: u64,
     pub workers: Vec<WorkerView>,
     /// Workers that have reached their lifetime limit and not restarted yet.
@@ -70,6 +71,11 @@ impl PoolView {
         self.workers.iter().filter(available).count()
     }
 
+    /// Denials since the pool began, whatever the reason.
+    pub fn refused(&self) -> u64 {
+        self.rejected.values().sum()
+    }
+
     /// Lifetimes of all workers together.
     pub fn lifetimes(&self) -> u64 {
         self.workers.iter().map(|worker| worker.lifetime).sum()
@@ -111,15 +117,11 @@ impl Api {
     /// What a proxy asks that exists in the test only.
     pub fn question(&self, seq: u64) -> AdmitRequest {
         let holder = test_holder();
-        AdmitRequest {
-            pool: self.pool.clone(),
-            lease: LeaseId {
-                epoch: holder.epoch.clone(),
-                seq,
-            },
-            holder,
-            bytes: None,
-        }
+        let lease = LeaseId {
+            epoch: holder.epoch.clone(),
+            seq,
+        };
+        AdmitRequest::new(self.pool.clone(), holder, lease)
     }
 
     pub async fn admit(&self, request: &AdmitRequest) -> Result<AdmitAnswer, Failure> {

@@ -32,6 +32,8 @@ pub struct Settings {
     pub name: String,
     pub route_by: RouteBy,
     pub listen: SocketAddr,
+    /// A second listener, without Berth: Envoy's own LEAST_REQUEST chooses among `workers`.
+    pub least_request: Option<SocketAddr>,
     pub admin: SocketAddr,
     pub sidecar: Target,
     /// Where requests without a lease go.
@@ -71,6 +73,11 @@ impl Envoy {
 
     pub fn listen(&self) -> SocketAddr {
         self.settings.listen
+    }
+
+    /// The listener without Berth, if there is one.
+    pub fn least_request(&self) -> Option<SocketAddr> {
+        self.settings.least_request
     }
 
     pub fn admin(&self) -> SocketAddr {
@@ -136,7 +143,10 @@ fn configuration(settings: &Settings, adjust: impl FnOnce(&mut Value)) -> Value 
         let workers = settings.workers.iter().copied().map(socket).collect();
         set_endpoints(clusters, "berth_workers", workers);
     }
-    let manager = &mut statics["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"];
+    if let Some(listen) = settings.least_request {
+        add_least_request(statics, listen, &settings.workers);
+    }
+    let manager = manager(&mut statics["listeners"][0]);
     let filter = named(&mut manager["http_filters"], "berth");
     let plugin = &mut filter["typed_config"]["config"];
     let filename = &mut plugin["vm_config"]["code"]["local"]["filename"];
@@ -150,6 +160,42 @@ fn configuration(settings: &Settings, adjust: impl FnOnce(&mut Value)) -> Value 
     *filename = json!(paths::filter_wasm());
     adjust_plugin(&mut plugin["configuration"]["value"], adjust);
     config
+}
+
+fn manager(listener: &mut Value) -> &mut Value {
+    &mut listener["filter_chains"][0]["filters"][0]["typed_config"]
+}
+
+/// What Berth is compared with: the shipped listener without its filter, before an ordinary cluster
+/// that keeps its connections, as it would be without Berth.
+fn add_least_request(statics: &mut Value, listen: SocketAddr, workers: &[SocketAddr]) {
+    const NAME: &str = "least_request";
+    let mut listener = statics["listeners"][0].clone();
+    listener["name"] = json!(NAME);
+    listener["address"] = socket(listen);
+    let manager = manager(&mut listener);
+    let router = named(&mut manager["http_filters"], "envoy.filters.http.router").clone();
+    manager["http_filters"] = json!([router]);
+    manager["route_config"]["virtual_hosts"][0]["routes"] =
+        json!([{"match": {"prefix": "/"}, "route": {"cluster": NAME}}]);
+    let cluster = json!({
+        "name": NAME,
+        "type": "STATIC",
+        "lb_policy": "LEAST_REQUEST",
+        "connect_timeout": "1s",
+        "load_assignment": {"cluster_name": NAME},
+    });
+    push(&mut statics["listeners"], listener);
+    push(&mut statics["clusters"], cluster);
+    let workers = workers.iter().copied().map(socket).collect();
+    set_endpoints(&mut statics["clusters"], NAME, workers);
+}
+
+fn push(list: &mut Value, item: Value) {
+    match list.as_array_mut() {
+        Some(items) => items.push(item),
+        None => panic!("the shipped configuration has no list where it should"),
+    }
 }
 
 /// The plugin's configuration is JSON inside a string.

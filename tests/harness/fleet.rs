@@ -22,6 +22,9 @@ use tempfile::TempDir;
 /// A change to the filter's settings, made for each Envoy.
 type AdjustFilter = Box<dyn Fn(&mut Value)>;
 
+/// How long a patient fleet waits: shorter than a client does.
+const PATIENCE_MS: u64 = 10_000;
+
 /// A fleet to be raised. Each test raises its own, with a Redis of its own.
 pub struct Fleet {
     envoys: usize,
@@ -33,7 +36,9 @@ pub struct Fleet {
     policy: Policy,
     heartbeat: Duration,
     restart: Duration,
-    delay: Duration,
+    delays: Vec<Duration>,
+    least_request: bool,
+    patient: bool,
     adjust_filter: AdjustFilter,
 }
 
@@ -67,7 +72,9 @@ impl Fleet {
             },
             heartbeat: Duration::from_millis(100),
             restart: Duration::from_millis(100),
-            delay: Duration::ZERO,
+            delays: vec![Duration::ZERO],
+            least_request: false,
+            patient: true,
             adjust_filter: Box::new(|_| {}),
         }
     }
@@ -139,8 +146,34 @@ impl Fleet {
 
     /// How long a worker thinks before it answers.
     pub fn delay_ms(self, delay_ms: u64) -> Self {
+        self.delays_ms(&[delay_ms])
+    }
+
+    /// The same for workers that differ; they take turns.
+    pub fn delays_ms(self, delays_ms: &[u64]) -> Self {
         Self {
-            delay: Duration::from_millis(delay_ms),
+            delays: delays_ms
+                .iter()
+                .copied()
+                .map(Duration::from_millis)
+                .collect(),
+            ..self
+        }
+    }
+
+    /// Each Envoy also has a listener without Berth, where its own LEAST_REQUEST chooses a worker.
+    pub fn least_request(self) -> Self {
+        Self {
+            least_request: true,
+            ..self
+        }
+    }
+
+    /// With the timeouts that are shipped, for what is about time. Without, nobody gives up on a slow
+    /// answer, so that a busy machine does not look like an outage.
+    pub fn impatient(self) -> Self {
+        Self {
+            patient: false,
             ..self
         }
     }
@@ -177,6 +210,7 @@ impl Fleet {
             pool: pool(),
             policy: self.policy.clone(),
             reap_ms: 50,
+            patience_ms: self.patient.then_some(PATIENCE_MS),
         };
         (1..=self.sidecars.unwrap_or(self.envoys))
             .map(|number| Sidecar::start(settings(number), directory.path()))
@@ -192,7 +226,7 @@ impl Fleet {
                 id: WorkerId::parse(&format!("worker-{number}")).expect("a worker id"),
                 listen: ports::free(),
                 advertise: None,
-                delay: self.delay,
+                delay: self.delays[(number - 1) % self.delays.len()],
                 heartbeat: self.heartbeat,
                 restart: self.restart,
                 max_concurrent: None,
@@ -214,6 +248,7 @@ impl Fleet {
             name: format!("envoy-{number}"),
             route_by: self.route_by,
             listen: ports::free(),
+            least_request: self.least_request.then(ports::free),
             admin: ports::free(),
             sidecar: sidecars[(number - 1) % sidecars.len()].door(),
             passthrough: backend.address(),
@@ -224,6 +259,10 @@ impl Fleet {
         };
         let adjust = |filter: &mut Value| {
             filter["pool"] = json!(pool());
+            if self.patient {
+                filter["ask_timeout_ms"] = json!(PATIENCE_MS);
+                filter["watchdog_ms"] = json!(PATIENCE_MS);
+            }
             (self.adjust_filter)(filter);
         };
         (1..=self.envoys)

@@ -7,6 +7,7 @@
 //! | `worker` | a worker that registers, serves, recycles; as a task here or as `demo-worker` |
 //! | `backend` | where requests without a lease go |
 //! | `decoy` | a server that nobody may reach |
+//! | `scribe` | a sidecar that only writes down what it is asked |
 //! | `client` | what clients do: WebSockets over HTTP/1.1 and HTTP/2, plain requests, raw bytes |
 //! | `load` | many sessions at a steady rate |
 //! | `api` | the sidecar's HTTP interface |
@@ -25,6 +26,7 @@ pub mod paths;
 pub mod ports;
 pub mod process;
 pub mod redis;
+pub mod scribe;
 pub mod sidecar;
 pub mod wait;
 pub mod worker;

@@ -22,6 +22,8 @@ pub struct Settings {
     pub pool: PoolName,
     pub policy: Policy,
     pub reap_ms: u64,
+    /// How long Redis and an answer may take, where it is not to be the default.
+    pub patience_ms: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -98,12 +100,16 @@ fn toml(settings: &Settings) -> String {
     if let Some(path) = &settings.socket {
         listen.push(format!("unix:{}", path.display()));
     }
-    let file = json!({
+    let mut file = json!({
         "listen": listen,
         "reap_ms": settings.reap_ms,
         "redis": {"url": settings.redis_url},
         "pools": {settings.pool.as_str(): settings.policy},
     });
+    if let Some(patience_ms) = settings.patience_ms {
+        file["answer_timeout_ms"] = json!(patience_ms);
+        file["redis"]["timeout_ms"] = json!(patience_ms);
+    }
     match toml::to_string(&file) {
         Ok(text) => text,
         Err(error) => panic!("{}: {error}", settings.name),

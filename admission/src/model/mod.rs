@@ -1,15 +1,18 @@
 //! Brute-force models: what the scripts in Redis must do, written the plain way. A decision looks at
 //! every worker, which is exactly what the scripts may not do; tests compare the two.
 
+mod conduct;
 mod dice;
 mod least_connections;
 mod lifetime_first;
 mod random;
 mod round_robin;
+mod score;
 mod sewt;
 
 use crate::id::{Incarnation, WorkerId};
-use crate::message::{DenyReason, Use};
+use crate::message::{DenyReason, LoadReport, Operation, Use};
+use crate::outcome::Outcome;
 use crate::policy::{Policy, Strategy};
 use dice::Dice;
 use std::collections::BTreeMap;
@@ -37,6 +40,11 @@ pub struct Worker {
     /// Whether it could be chosen after its last event.
     listed: bool,
     estimates: [sewt::Estimate; 3],
+    /// What it last said about its load.
+    load: Option<score::Load>,
+    /// For each operation, as of its last event.
+    scores: [Option<f64>; 3],
+    conduct: conduct::Conduct,
     /// Its lives before this one, the latest first.
     former: Vec<Life>,
 }
@@ -50,10 +58,24 @@ struct Life {
     lifetime: u64,
 }
 
-/// More lives than this are not remembered.
+/// More lives than this are not remembered, unless they have leases.
 const FORMER_MAX: usize = 4;
 
 impl Worker {
+    pub fn karma(&self) -> f64 {
+        self.conduct.karma
+    }
+
+    /// When its alarm rings, if it may be chosen and the choice is by chance.
+    pub fn clock(&self) -> f64 {
+        self.clock
+    }
+
+    /// How fast its clock runs.
+    fn pace(&self) -> f64 {
+        self.weight * self.conduct.pace()
+    }
+
     /// Another life takes the place of this one: a new one, or one that comes back.
     fn begin(&mut self, incarnation: Incarnation) {
         let ended = Life {
@@ -62,8 +84,14 @@ impl Worker {
             active: self.active,
             lifetime: self.lifetime,
         };
+        self.load = None;
         self.former.insert(0, ended);
-        self.former.truncate(FORMER_MAX);
+        // Who has leases is remembered, however many lives came after.
+        for at in (0..self.former.len()).rev() {
+            if self.former.len() > FORMER_MAX && self.former[at].active == 0 {
+                self.former.remove(at);
+            }
+        }
         let back = (self.former.iter()).position(|life| life.incarnation == self.incarnation);
         (self.state, self.active, self.lifetime) = match back.map(|at| self.former.remove(at)) {
             Some(life) => (life.state, life.active, life.lifetime),
@@ -85,14 +113,46 @@ pub struct Lease {
     worker: WorkerId,
     incarnation: Incarnation,
     kind: usize,
+    /// The event of its pool that it began with.
+    since: u64,
+    /// What an observation has told of its worker.
+    told: Option<Outcome>,
+}
+
+/// What is known of a request before it is decided upon.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    pub bytes: u64,
+    pub operation: Operation,
+    /// The worker it stands on.
+    pub own: Option<WorkerId>,
 }
 
 /// How a lease ended.
 #[derive(Debug, Clone, Copy)]
 pub struct End {
     pub r#use: Use,
-    /// How long the worker took, if it answered well.
+    pub outcome: Outcome,
+    /// How long the worker took; only a success teaches anything by it.
     pub served_us: Option<u64>,
+}
+
+impl End {
+    pub fn unused() -> Self {
+        Self {
+            r#use: Use::Unused,
+            outcome: Outcome::Unknown,
+            served_us: None,
+        }
+    }
+
+    pub fn served(us: u64) -> Self {
+        Self {
+            r#use: Use::Used,
+            outcome: Outcome::Success,
+            served_us: Some(us),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,6 +174,10 @@ pub struct Pool {
     pub leases: BTreeMap<u64, Lease>,
     choices: u64,
     dice: Dice,
+    /// The pool's clock.
+    now_ms: f64,
+    events: u64,
+    ledger: conduct::Ledger,
 }
 
 impl Pool {
@@ -125,7 +189,15 @@ impl Pool {
             leases: BTreeMap::new(),
             choices: 0,
             dice: Dice::new(seed),
+            now_ms: 0.0,
+            events: 0,
+            ledger: conduct::Ledger::default(),
         }
+    }
+
+    /// What follows happens at this time of the pool's clock.
+    pub fn at(&mut self, now_ms: f64) {
+        self.now_ms = now_ms;
     }
 
     pub fn register(&mut self, id: &WorkerId, registration: Registration) {
@@ -145,14 +217,34 @@ impl Pool {
             clock: 0.0,
             listed: false,
             estimates: Default::default(),
+            load: None,
+            scores: [None; 3],
+            conduct: conduct::Conduct::default(),
             former: Vec::new(),
         });
         if worker.incarnation != incarnation {
             worker.begin(incarnation);
         }
         worker.max_concurrent = max_concurrent;
-        self.dice.reweigh(&mut worker, weight);
+        let pace = worker.pace();
+        worker.weight = weight;
+        self.dice.repace(&mut worker, pace);
+        self.ping(&mut worker);
         self.settle(id, worker);
+    }
+
+    pub fn heartbeat(&mut self, id: &WorkerId, report: Option<&LoadReport>) {
+        if let Some(mut worker) = self.workers.remove(id) {
+            self.events += 1;
+            self.ping(&mut worker);
+            if let Some(report) = report {
+                worker.load = Some(score::Load {
+                    report: report.clone(),
+                    at: self.events,
+                });
+            }
+            self.settle(id, worker);
+        }
     }
 
     pub fn drain(&mut self, id: &WorkerId) {
@@ -164,13 +256,16 @@ impl Pool {
         }
     }
 
-    pub fn admit(&mut self, lease: u64, bytes: u64) -> Decision {
+    pub fn admit(&mut self, lease: u64, request: &Request) -> Decision {
         let kind = match self.policy.strategy {
-            Strategy::Sewt => sewt::kind_of(&self.policy.sewt, bytes),
+            Strategy::Sewt => sewt::kind_of(&self.policy.sewt, request.bytes),
+            Strategy::Score => score::kind_of(request.operation),
             Strategy::LifetimeFirst
             | Strategy::RoundRobin
             | Strategy::LeastConnections
-            | Strategy::Random => 0,
+            | Strategy::Random
+            | Strategy::Nodeads
+            | Strategy::Noerrors => 0,
         };
         let chosen = match self.policy.strategy {
             Strategy::LifetimeFirst => lifetime_first::choose(self),
@@ -178,6 +273,8 @@ impl Pool {
             Strategy::LeastConnections => least_connections::choose(self),
             Strategy::Random => random::choose(self),
             Strategy::Sewt => sewt::choose(self, kind),
+            Strategy::Score => score::choose(self, request),
+            Strategy::Nodeads | Strategy::Noerrors => conduct::choose(self),
         };
         let Some((id, mut worker)) = chosen.and_then(|id| self.workers.remove_entry(&id)) else {
             let open = self.workers.values().any(|worker| self.is_open(worker));
@@ -194,7 +291,7 @@ impl Pool {
         if self.limit_reached(&worker) {
             worker.state = State::Recycling;
         }
-        if self.policy.strategy == Strategy::Random {
+        if self.draws() {
             self.dice.ring(&mut worker);
         }
         let decision = Decision::Admitted {
@@ -202,10 +299,13 @@ impl Pool {
             active: worker.active,
             lifetime: worker.lifetime,
         };
+        self.events += 1;
         let taken = Lease {
             worker: id.clone(),
             incarnation: worker.incarnation.clone(),
             kind,
+            since: self.events,
+            told: None,
         };
         self.leases.insert(lease, taken);
         self.settle(&id, worker);
@@ -226,27 +326,101 @@ impl Pool {
         if worker.incarnation == lease.incarnation {
             worker.active -= 1;
             worker.lifetime -= given_back;
-            if let Some(us) = end.served_us {
-                worker.estimates[lease.kind].observe(&self.policy.sewt, us as f64);
-            }
+            self.learn(worker, &lease, end.outcome, end.served_us);
         } else {
             let taken_on = |life: &&mut Life| life.incarnation == lease.incarnation;
             if let Some(life) = worker.former.iter_mut().find(taken_on) {
                 life.active -= 1;
                 life.lifetime -= given_back;
             }
+            self.workers.insert(lease.worker, worker);
         }
-        self.settle(&lease.worker, worker);
+    }
+
+    /// A lease tells of its worker while it goes on.
+    pub fn observe(&mut self, lease: u64, outcome: Outcome, served_us: Option<u64>) {
+        let Some(lease) = self.leases.get_mut(&lease) else {
+            return;
+        };
+        let before = lease.clone();
+        let Some(worker) = self.workers.get(&lease.worker) else {
+            return;
+        };
+        if worker.incarnation == lease.incarnation {
+            lease.told = Some(outcome);
+            if let Some(worker) = self.workers.remove(&before.worker) {
+                self.learn(worker, &before, outcome, served_us);
+            }
+        }
+    }
+
+    fn learn(&mut self, mut worker: Worker, lease: &Lease, outcome: Outcome, us: Option<u64>) {
+        let id = &lease.worker;
+        if self.judges() && lease.told != Some(outcome) {
+            worker.conduct.judge(&self.policy, self.now_ms, outcome);
+        }
+        if let (Outcome::Success, Some(us)) = (outcome, us) {
+            let us = us as f64;
+            worker.estimates[lease.kind].observe(&self.policy.sewt, us);
+            if self.judges() {
+                self.workers.insert(id.clone(), worker);
+                // What was served in an earlier period is settled before this is added to it.
+                conduct::step(self, id);
+                let Some(settled) = self.workers.remove(id) else {
+                    return;
+                };
+                worker = settled;
+                worker.conduct.time(&self.policy, self.now_ms, us);
+            }
+        }
+        self.settle(id, worker);
     }
 
     /// After an event on a worker: puts it back, noting whether it may be chosen now.
-    fn settle(&mut self, id: &WorkerId, mut worker: Worker) {
-        let listed = self.may_be_chosen(&worker);
-        if listed && !worker.listed && self.policy.strategy == Strategy::Random {
-            self.dice.enter(&mut worker);
-        }
-        worker.listed = listed;
+    fn settle(&mut self, id: &WorkerId, worker: Worker) {
         self.workers.insert(id.clone(), worker);
+        if self.judges() {
+            conduct::settle(self, id);
+        }
+        let scores = score::scores(self, id);
+        let draws = self.draws();
+        if let Some((id, mut worker)) = self.workers.remove_entry(id) {
+            let listed = self.may_be_chosen(&worker);
+            if listed && !worker.listed && draws {
+                self.dice.wind(&mut worker);
+            }
+            worker.listed = listed;
+            worker.scores = scores;
+            self.workers.insert(id, worker);
+        }
+    }
+
+    /// Whether the choice is by clocks.
+    fn draws(&self) -> bool {
+        self.policy.strategy == Strategy::Random || self.judges()
+    }
+
+    /// Whether the choice is by how workers conduct themselves.
+    fn judges(&self) -> bool {
+        matches!(self.policy.strategy, Strategy::Nodeads | Strategy::Noerrors)
+    }
+
+    /// A worker shows a sign of life.
+    fn ping(&self, worker: &mut Worker) {
+        if self.judges() {
+            worker.conduct.ping(&self.policy, self.now_ms);
+        }
+    }
+
+    /// Each worker's part of the whole, by karma.
+    pub fn shares(&self) -> BTreeMap<WorkerId, f64> {
+        let total: f64 = self
+            .workers
+            .values()
+            .map(|worker| worker.conduct.karma)
+            .sum();
+        let share = |(id, worker): (&WorkerId, &Worker)| (id.clone(), worker.conduct.karma / total);
+        self.workers.iter().map(share).collect()
     }
 
     fn limit_reached(&self, worker: &Worker) -> bool {

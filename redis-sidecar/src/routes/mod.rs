@@ -1,6 +1,7 @@
 //! The HTTP API. One file per family of verbs; here is what they share.
 
 mod admit;
+mod explain;
 mod extract;
 mod health;
 mod metrics;
@@ -73,6 +74,7 @@ pub fn app(state: App) -> Router {
         .route("/v1/pools", get(pools::list))
         .route("/v1/pools/{pool}", get(pools::show))
         .route("/v1/pools/{pool}/policy", put(policy::set))
+        .route("/v1/pools/{pool}/explain", post(explain::explain))
         .route(
             "/v1/pools/{pool}/workers/{worker}",
             put(workers::register).delete(workers::remove),

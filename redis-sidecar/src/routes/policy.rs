@@ -19,8 +19,18 @@ pub(super) async fn set(
     policy
         .validate()
         .map_err(|error| ApiError::bad_request(error.to_string()))?;
-    let work = app.store.apply(&pool, &policy);
+    let work = async { app.store.apply(&pool, &policy).await.map_err(unsure) };
     let version = app.within_budget(work).await?;
     tracing::info!(%pool, version, strategy = ?policy.strategy, "the pool has a new policy");
     Ok(Json(json!({ "version": version })))
+}
+
+/// A change that took too long to be answered may have been made.
+fn unsure(error: StoreError) -> StoreError {
+    if let StoreError::Unavailable(why) = error {
+        let advice = "the policy may have been changed all the same: look at the pool";
+        StoreError::Unavailable(format!("{why}; {advice}"))
+    } else {
+        error
+    }
 }

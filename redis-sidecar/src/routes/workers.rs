@@ -32,6 +32,9 @@ pub(super) async fn heartbeat(
     path: OfWorker,
     Body(request): Body<HeartbeatRequest>,
 ) -> Result<Json<WorkerAnswer>, ApiError> {
+    if let Some(report) = &request.report {
+        report.validate().map_err(ApiError::bad_request)?;
+    }
     let work = app.store.heartbeat(&path.pool, &path.worker, &request);
     Ok(Json(app.within_budget(work).await?))
 }

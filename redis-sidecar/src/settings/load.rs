@@ -89,7 +89,7 @@ fn check_alone(path: &str, table: &Table, variable: &str) -> Result<(), Settings
 }
 
 /// `3`, `true` and `["a"]` mean what they mean in TOML; anything else is text.
-fn parse_value(text: &str) -> Value {
+pub(crate) fn parse_value(text: &str) -> Value {
     toml::from_str::<Table>(&format!("value = {text}"))
         .ok()
         .and_then(|mut table| table.remove("value"))

@@ -1,16 +1,19 @@
 //! A private Redis for each test, and a pool that reads like a story.
 
+mod clock;
 mod redis;
 
+pub(crate) use clock::Clock;
 pub(crate) use redis::Redis;
 
 use admission::id::{Address, Epoch, HolderId, Incarnation, LeaseId, PoolName, WorkerId};
 use admission::message::{
-    AdmitAnswer, AdmitRequest, Admitted, DenyReason, HeartbeatRequest, Observation,
+    AdmitAnswer, AdmitRequest, Admitted, DenyReason, HeartbeatRequest, LoadReport, Observation,
     RegisterRequest, Release, ReleaseAnswer, Use, WorkerAnswer,
 };
 use admission::outcome::Outcome;
 use admission::policy::{Policy, Strategy};
+use redis_sidecar::explain::{ExplainRequest, Explanation};
 use redis_sidecar::store::Store;
 use redis_sidecar::view::{PoolView, WorkerView};
 use std::collections::BTreeMap;
@@ -98,8 +101,19 @@ impl Pool {
     }
 
     pub(crate) async fn heartbeat(&self, worker: &str, incarnation: &str) -> WorkerAnswer {
+        self.report(worker, incarnation, None).await
+    }
+
+    /// A heartbeat, perhaps with a load report.
+    pub(crate) async fn report(
+        &self,
+        worker: &str,
+        incarnation: &str,
+        report: Option<LoadReport>,
+    ) -> WorkerAnswer {
         let request = HeartbeatRequest {
             incarnation: Incarnation::parse(incarnation).expect("an incarnation"),
+            report,
         };
         let answer = self
             .store
@@ -109,12 +123,7 @@ impl Pool {
     }
 
     pub(crate) fn question(&self, lease: &LeaseId) -> AdmitRequest {
-        AdmitRequest {
-            pool: self.name.clone(),
-            holder: self.holder.clone(),
-            lease: lease.clone(),
-            bytes: None,
-        }
+        AdmitRequest::new(self.name.clone(), self.holder.clone(), lease.clone())
     }
 
     pub(crate) async fn ask(&self, lease: &LeaseId) -> AdmitAnswer {
@@ -172,16 +181,44 @@ impl Pool {
     }
 
     pub(crate) async fn observe(&self, lease: &LeaseId, outcome: Outcome) {
+        self.observe_in(lease, outcome, None).await;
+    }
+
+    pub(crate) async fn observe_in(
+        &self,
+        lease: &LeaseId,
+        outcome: Outcome,
+        handshake_us: Option<u64>,
+    ) {
         let observation = Observation {
             lease: lease.clone(),
             outcome,
-            handshake_us: None,
+            handshake_us,
         };
         let answer = self
             .store
             .observe(&self.name, &self.holder.epoch, &[observation])
             .await;
         answer.expect("an observation");
+    }
+
+    /// Admits a request of which something is known.
+    pub(crate) async fn admit_for(&self, adjust: impl FnOnce(&mut AdmitRequest)) -> Admitted {
+        let mut question = self.question(&self.mint());
+        adjust(&mut question);
+        match self.store.admit(&question).await.expect("a decision") {
+            AdmitAnswer::Admitted(admitted) => admitted,
+            AdmitAnswer::Denied(denied) => panic!("denied: {denied:?}"),
+        }
+    }
+
+    pub(crate) async fn explain(&self, request: &ExplainRequest) -> Explanation {
+        let answer = self.store.explain(&self.name, request).await;
+        answer.expect("an explanation")
+    }
+
+    pub(crate) async fn clock(&self) -> Clock {
+        Clock::of(&self.redis, &self.name).await
     }
 
     pub(crate) async fn reap(&self) {
@@ -240,6 +277,19 @@ pub(crate) fn registration(
 pub(crate) fn holder(number: u8) -> HolderId {
     let epoch = Epoch::from_random([number; 16]);
     HolderId::parse(&format!("envoy-{number}/{epoch}")).expect("a holder")
+}
+
+/// How far counts are from these chances: see a table for how far they may be.
+pub(crate) fn chi_square(counts: &BTreeMap<String, f64>, chances: &[(&str, f64)]) -> f64 {
+    let draws: f64 = counts.values().sum();
+    let total: f64 = chances.iter().map(|(_, chance)| chance).sum();
+    (chances.iter())
+        .map(|(worker, chance)| {
+            let expected = draws * chance / total;
+            let seen = counts.get(*worker).copied().unwrap_or(0.0);
+            (seen - expected).powi(2) / expected
+        })
+        .sum()
 }
 
 /// Waits until the condition holds.

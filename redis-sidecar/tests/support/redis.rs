@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Generous: a busy machine must not make a test fail.
-const STOP_DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(20);
 
 /// A redis-server on a Unix socket, without persistence, ended with whoever started it.
 pub(crate) struct Redis {
@@ -24,6 +24,8 @@ impl Redis {
                 "",
                 "--appendonly",
                 "no",
+                "--enable-debug-command",
+                "yes",
                 "--unixsocket",
             ])
             .arg(directory.path().join("redis.sock"))
@@ -45,19 +47,32 @@ impl Redis {
         format!("redis+unix://{}", self.socket())
     }
 
-    /// A second way in, for what no verb does.
-    pub(crate) async fn command(&self, words: &[&str]) {
+    /// As patient as the store's: a slow machine must not look like an outage.
+    pub(crate) async fn connection(&self) -> redis::aio::MultiplexedConnection {
         let client = redis::Client::open(self.url()).expect("a client");
-        let mut connection = client
-            .get_multiplexed_async_connection()
+        let patience = redis::AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(DEADLINE))
+            .set_response_timeout(Some(DEADLINE));
+        client
+            .get_multiplexed_async_connection_with_config(&patience)
             .await
-            .expect("Redis");
+            .expect("Redis")
+    }
+
+    /// A second way in, for what no verb does.
+    pub(crate) async fn command(&self, words: &[&str]) -> redis::Value {
+        let mut connection = self.connection().await;
         let mut command = redis::cmd(words[0]);
         command.arg(&words[1..]);
-        let _: redis::Value = command
+        command
             .query_async(&mut connection)
             .await
-            .expect("an answer");
+            .expect("an answer")
+    }
+
+    /// Everything that is stored, as one figure.
+    pub(crate) async fn digest(&self) -> redis::Value {
+        self.command(&["DEBUG", "DIGEST"]).await
     }
 
     /// Redis answers nothing until `go_on`: the signal is sent and has reached every thread.
@@ -75,7 +90,7 @@ impl Redis {
             .flatten()
             .all(stopped)
         {
-            assert!(started.elapsed() < STOP_DEADLINE, "Redis does not stop");
+            assert!(started.elapsed() < DEADLINE, "Redis does not stop");
             std::thread::yield_now();
         }
     }

@@ -1,0 +1,46 @@
+-- Workers as people see them, a page at a time.
+
+local Page = {}
+
+local PAGE = 200
+
+local STATE = { [Worker.AVAILABLE] = 'available', [Worker.DRAINING] = 'draining',
+  [Worker.RECYCLING] = 'recycling', [Worker.REMOVED] = 'removed' }
+
+function Page.state_of(pool, worker)
+  if worker.state ~= Worker.REMOVED and not Worker.is_fresh(pool, worker) then
+    return 'absent'
+  elseif worker.state == Worker.AVAILABLE and worker.ejected_until > 0 then
+    return 'ejected'
+  end
+  return STATE[worker.state]
+end
+
+-- cjson writes an empty table as an object and cannot write infinity.
+function Page.encode(shown)
+  local text = cjson.encode(shown)
+  return (text:gsub('"gates":{}', '"gates":[]'))
+end
+
+-- Returns the next cursor, and the workers that are not out of sight as a JSON list; each is written
+-- by `encode(worker)`.
+function Page.read(cursor, encode)
+  local page = redis.call('HSCAN', Keys.workers, cursor, 'COUNT', PAGE)
+  local workers = {}
+  for i = 1, #page[2], 2 do
+    local worker = Worker.read(page[2][i])
+    if worker.state ~= Worker.REMOVED or worker.active > 0 then
+      workers[#workers + 1] = encode(worker)
+    end
+  end
+  return page[1], '[' .. table.concat(workers, ',') .. ']'
+end
+
+-- How many workers the passing of time has moved, without anyone having noticed yet.
+function Page.due(pool)
+  local oldest = '(' .. string.format('%.17g', pool.now - pool.policy.heartbeat_ttl_ms)
+  return redis.call('ZCOUNT', Keys.heartbeats, '-inf', oldest)
+    + redis.call('ZCOUNT', Keys.ejected, '-inf', pool.now)
+end
+
+return Page

@@ -1,0 +1,123 @@
+//! The Lua files, joined into the one library that Redis loads and keeps. Each module and strategy
+//! becomes a local of the library, in the order they build on each other; each verb a function.
+
+use std::fmt::Write as _;
+
+/// A Lua file: its name, and what is in it.
+#[derive(Debug, Clone, Copy)]
+pub struct Source {
+    pub name: &'static str,
+    pub code: &'static str,
+}
+
+/// A function of the library, and what Redis may let it do: `allow-oom` for what gives back and
+/// tidies up, because a full Redis would stay full otherwise; `no-writes` for what only reads.
+#[derive(Debug, Clone, Copy)]
+pub struct Verb {
+    pub source: Source,
+    pub flag: Option<&'static str>,
+}
+
+macro_rules! sources {
+    ($directory:literal: $($name:literal)+) => {
+        [$(Source {
+            name: $name,
+            code: include_str!(concat!("../../lua/", $directory, $name, ".lua")),
+        }),+]
+    };
+}
+
+macro_rules! verbs {
+    ($($name:literal $flag:expr,)+) => {
+        [$(Verb {
+            source: Source {
+                name: $name,
+                code: include_str!(concat!("../../lua/", $name, ".lua")),
+            },
+            flag: $flag,
+        }),+]
+    };
+}
+
+/// What strategies build on.
+pub const FOUNDATION: [Source; 8] =
+    sources!("lib/": "keys" "rank" "dice" "estimate" "policy" "worker" "karma" "conduct");
+pub const STRATEGIES: [Source; 8] = sources!("strategies/": "lifetime_first" "round_robin"
+    "least_connections" "random" "sewt" "score" "nodeads" "noerrors");
+/// What builds on strategies.
+pub const MODULES: [Source; 9] =
+    sources!("lib/": "pool" "index" "former" "lease" "ejection" "sweep" "report" "advice" "page");
+
+const ALLOW_OOM: Option<&str> = Some("allow-oom");
+const NO_WRITES: Option<&str> = Some("no-writes");
+
+pub const VERBS: [Verb; 11] = verbs! {
+    "admit" None,
+    "release" ALLOW_OOM,
+    "observe" ALLOW_OOM,
+    "register" None,
+    "heartbeat" ALLOW_OOM,
+    "drain" ALLOW_OOM,
+    "remove" ALLOW_OOM,
+    "reap" ALLOW_OOM,
+    "policy" None,
+    "view" NO_WRITES,
+    "explain" NO_WRITES,
+};
+
+/// The library as Redis gets it. Its name is made from its text, and so are its functions' names:
+/// sidecars of different versions share a Redis, each with its own.
+#[derive(Debug, Clone)]
+pub struct Library {
+    prefix: String,
+    text: String,
+}
+
+impl Library {
+    pub fn new(verbs: &[Verb]) -> Self {
+        let body = join(verbs);
+        let hash = sha1_smol::Sha1::from(&body).hexdigest();
+        let prefix = format!("berth_{}", &hash[..12]);
+        let text = format!("#!lua name={prefix}\nlocal PREFIX = '{prefix}_'\n{body}");
+        Self { prefix, text }
+    }
+
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The name by which Redis knows a verb.
+    pub fn function(&self, verb: &str) -> String {
+        format!("{}_{verb}", self.prefix)
+    }
+}
+
+fn join(verbs: &[Verb]) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    for Source { name, code } in FOUNDATION {
+        let _ = writeln!(text, "local {} = (function()\n{code}end)()\n", module(name));
+    }
+    text.push_str("local Strategies = {}\n");
+    for Source { name, code } in STRATEGIES {
+        let _ = writeln!(text, "Strategies.{name} = (function()\n{code}end)()\n");
+    }
+    for Source { name, code } in MODULES {
+        let _ = writeln!(text, "local {} = (function()\n{code}end)()\n", module(name));
+    }
+    for Verb { source, flag } in verbs {
+        let Source { name, code } = source;
+        let flags = flag.map(|flag| format!("'{flag}'")).unwrap_or_default();
+        let _ = writeln!(
+            text,
+            "redis.register_function({{ function_name = PREFIX .. '{name}', flags = {{ {flags} }},\n\
+             callback = function(KEYS, ARGV) Keys.name(KEYS)\n{code}end }})\n"
+        );
+    }
+    text
+}
+
+/// `worker` is the file of the module `Worker`.
+fn module(file: &str) -> String {
+    file[..1].to_ascii_uppercase() + &file[1..]
+}

@@ -1,0 +1,235 @@
+//! The sidecar's API from the other side: one request over one connection of its own.
+
+use crate::settings::Listen;
+use admission::message::{ErrorAnswer, SIDECAR_HEADER};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Bytes;
+use hyper::client::conn::http1;
+use hyper::header::{CONTENT_TYPE, HOST};
+use hyper::{Method, Request, Response};
+use hyper_util::rt::TokioIo;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+
+/// A sidecar answers within its own budget, a quarter of a second by default; a policy change in a
+/// large pool takes as long again. One that is silent for this long will not speak.
+const SILENCE_MAX: Duration = Duration::from_secs(10);
+
+/// Where a sidecar listens. Unlike what it listens on itself, this may be a host's name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    Tcp(String),
+    Unix(PathBuf),
+}
+
+impl Default for Address {
+    /// Where a sidecar listens when its settings do not say.
+    fn default() -> Self {
+        match Listen::default() {
+            Listen::Tcp(address) => Self::Tcp(address.to_string()),
+            Listen::Unix(path) => Self::Unix(path),
+        }
+    }
+}
+
+impl FromStr for Address {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let path = text.strip_prefix("unix:").unwrap_or(text);
+        if path.starts_with('/') {
+            return Ok(Self::Unix(path.into()));
+        }
+        let authority = text.strip_prefix("http://").unwrap_or(text);
+        let authority = authority.strip_suffix('/').unwrap_or(authority);
+        match authority.rsplit_once(':') {
+            Some((host, port)) if is_host(host) && port.parse::<u16>().is_ok() => {
+                Ok(Self::Tcp(authority.to_owned()))
+            }
+            Some(_) | None => Err("expected host:port, unix:/path or /path"),
+        }
+    }
+}
+
+fn is_host(text: &str) -> bool {
+    let bare = text
+        .strip_prefix('[')
+        .and_then(|text| text.strip_suffix(']'));
+    match bare {
+        Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => !text.is_empty() && !text.contains([':', '/', ' ']),
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(authority) => f.write_str(authority),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum OperatorError {
+    #[error(
+        "no sidecar answers at {address} ({reason}): start one with `berth serve`, or name another \
+         with --sidecar or BERTH_SIDECAR"
+    )]
+    Unreachable { address: Address, reason: String },
+    #[error(
+        "what answers at {address} is no sidecar that this program knows ({reason}): name another \
+         with --sidecar or BERTH_SIDECAR"
+    )]
+    Stranger { address: Address, reason: String },
+    /// The sidecar said no; its own sentence says why.
+    #[error("{}", .0.message)]
+    Refused(ErrorAnswer),
+    /// What was given at the terminal cannot be used.
+    #[error("{what}: {reason}")]
+    Input { what: String, reason: String },
+}
+
+#[derive(Debug, Clone)]
+pub struct Client {
+    address: Address,
+}
+
+impl Client {
+    pub fn new(address: Address) -> Self {
+        Self { address }
+    }
+
+    pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, OperatorError> {
+        self.call(Request::get(path).body(Full::default())).await
+    }
+
+    pub async fn send<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, OperatorError> {
+        let body = serde_json::to_vec(body).map_err(|error| OperatorError::Input {
+            what: path.to_owned(),
+            reason: error.to_string(),
+        })?;
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(CONTENT_TYPE, "application/json");
+        self.call(request.body(Full::from(body))).await
+    }
+
+    async fn call<T: DeserializeOwned>(
+        &self,
+        request: Result<Request<Full<Bytes>>, hyper::http::Error>,
+    ) -> Result<T, OperatorError> {
+        let unreachable = |reason: String| OperatorError::Unreachable {
+            address: self.address.clone(),
+            reason,
+        };
+        let exchange = async { self.exchange(request?).await };
+        let response = tokio::time::timeout(SILENCE_MAX, exchange)
+            .await
+            .map_err(|_| unreachable(format!("silent for {} s", SILENCE_MAX.as_secs())))?
+            .map_err(|error| unreachable(error.to_string()))?;
+        self.read(&response)
+    }
+
+    async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<Response<Bytes>, Failure> {
+        match &self.address {
+            Address::Tcp(authority) => {
+                let stream = TcpStream::connect(authority).await?;
+                exchange(stream, authority, request).await
+            }
+            Address::Unix(path) => {
+                let stream = UnixStream::connect(path).await?;
+                exchange(stream, "localhost", request).await
+            }
+        }
+    }
+
+    fn read<T: DeserializeOwned>(&self, response: &Response<Bytes>) -> Result<T, OperatorError> {
+        let stranger = |reason: String| OperatorError::Stranger {
+            address: self.address.clone(),
+            reason,
+        };
+        if !response.headers().contains_key(SIDECAR_HEADER) {
+            return Err(stranger(format!(
+                "{} without {SIDECAR_HEADER}",
+                response.status()
+            )));
+        }
+        let unreadable = |error: serde_json::Error| stranger(error.to_string());
+        if response.status().is_success() {
+            serde_json::from_slice(response.body()).map_err(unreadable)
+        } else {
+            let refusal = serde_json::from_slice(response.body()).map_err(unreadable)?;
+            Err(OperatorError::Refused(refusal))
+        }
+    }
+}
+
+/// What can go wrong on the way there and back; for people only.
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+async fn exchange<S>(
+    stream: S,
+    host: &str,
+    mut request: Request<Full<Bytes>>,
+) -> Result<Response<Bytes>, Failure>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    // It ends with the sender, at the end of this function.
+    tokio::spawn(connection);
+    request.headers_mut().insert(HOST, host.parse()?);
+    let (head, body) = sender.send_request(request).await?.into_parts();
+    Ok(Response::from_parts(head, body.collect().await?.to_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_in_every_form_that_people_write() {
+        let tcp = |text: &str| Ok(Address::Tcp(text.into()));
+        for (text, address) in [
+            ("127.0.0.1:7070", tcp("127.0.0.1:7070")),
+            ("localhost:7070", tcp("localhost:7070")),
+            ("http://sidecar:7070/", tcp("sidecar:7070")),
+            ("[::1]:7070", tcp("[::1]:7070")),
+            ("unix:/run/b.sock", Ok(Address::Unix("/run/b.sock".into()))),
+            ("/run/b.sock", Ok(Address::Unix("/run/b.sock".into()))),
+        ] {
+            assert_eq!(text.parse(), address, "{text}");
+        }
+        for wrong in ["", "7070", ":7070", "host", "host:port", "host:70700"] {
+            assert!(wrong.parse::<Address>().is_err(), "{wrong}");
+        }
+        for wrong in [
+            "https://host:7070",
+            "http://host:7070/v1",
+            "::1:7070",
+            "unix:b.sock",
+        ] {
+            assert!(wrong.parse::<Address>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_default_is_where_a_sidecar_listens_by_default() {
+        let shown = Address::default().to_string();
+        assert_eq!(shown, "127.0.0.1:7070");
+        assert_eq!(shown.parse(), Ok(Address::default()));
+    }
+}

@@ -1,0 +1,14 @@
+use super::extract::{Body, InPool};
+use super::{ApiError, App};
+use crate::explain::{ExplainRequest, Explanation};
+use axum::Json;
+use axum::extract::State;
+
+pub(super) async fn explain(
+    State(app): State<App>,
+    InPool(pool): InPool,
+    Body(request): Body<ExplainRequest>,
+) -> Result<Json<Explanation>, ApiError> {
+    let work = app.store.explain(&pool, &request);
+    Ok(Json(app.within_budget(work).await?))
+}

@@ -1,0 +1,84 @@
+//! What the filter asks its sidecar.
+
+use admission::id::WorkerId;
+use admission::message::{AdmitRequest, Operation};
+use harness::envoy::{self, Envoy};
+use harness::fleet::scratch;
+use harness::http::Target;
+use harness::scribe::Scribe;
+use harness::{RouteBy, ports};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// One Envoy that everything needs a lease at, and a sidecar that writes down what it is asked.
+struct Interview {
+    envoy: Envoy,
+    scribe: Scribe,
+    _logs: TempDir,
+}
+
+impl Interview {
+    async fn with(adjust: impl FnOnce(&mut Value)) -> Self {
+        let (scribe, logs) = (Scribe::start().await.unwrap(), scratch());
+        let settings = envoy::Settings {
+            name: "envoy-1".into(),
+            route_by: RouteBy::OriginalDst,
+            listen: ports::free(),
+            admin: ports::free(),
+            sidecar: Target::from(scribe.address()),
+            passthrough: ports::free(),
+            workers: vec![],
+            least_request: None,
+            concurrency: 1,
+        };
+        let adjust = |filter: &mut Value| {
+            filter["admit"] = json!("everything");
+            adjust(filter);
+        };
+        let envoy = Envoy::start(settings, adjust, logs.path());
+        envoy.ready().await;
+        Self {
+            envoy,
+            scribe,
+            _logs: logs,
+        }
+    }
+
+    /// The one question that a request for this path leads to.
+    async fn question(&self, path: &str) -> AdmitRequest {
+        assert_eq!(self.envoy.client().get(path).await.status(), 503);
+        let [question] = (self.scribe.take_questions().try_into()).expect("one question");
+        question
+    }
+}
+
+#[tokio::test]
+async fn the_operation_goes_by_the_path_and_self_by_the_setting() {
+    let interview = Interview::with(|filter| {
+        filter["self"] = json!("worker-1");
+        filter["operations"] = json!([
+            {"path": "/tx", "operation": "begin"},
+            {"path": "/write", "operation": "execute"},
+            {"path": "/read", "operation": "query"},
+        ]);
+    })
+    .await;
+    for (path, operation) in [
+        ("/tx/1", Some(Operation::Begin)),
+        ("/write?path=/tx", Some(Operation::Execute)),
+        // Envoy makes one path of all its spellings before the filter looks.
+        ("/write/..//read", Some(Operation::Query)),
+        ("/other?/tx", None),
+    ] {
+        let question = interview.question(path).await;
+        assert_eq!(question.operation, operation, "{path}");
+        assert_eq!(question.own, Some(WorkerId::parse("worker-1").unwrap()));
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_set_is_not_said() {
+    let interview = Interview::with(|_| {}).await;
+    let question = interview.question("/tx").await;
+    assert_eq!((question.operation, question.own), (None, None));
+}
