@@ -3,9 +3,9 @@
 use harness::envoy::{self, Envoy};
 use harness::fleet::scratch;
 use harness::http::Target;
-use harness::{Fleet, RouteBy, eventually, paths, ports};
+use harness::{Fleet, RouteBy, eventually, paths, ports, process};
 use serde_json::json;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 #[tokio::test]
 async fn a_unix_socket_leads_to_the_sidecar_as_well() {
@@ -25,6 +25,7 @@ async fn a_bad_plugin_configuration_stops_envoy_with_a_message_that_names_the_se
         name: "envoy".into(),
         route_by: RouteBy::OriginalDst,
         listen: ports::free(),
+        least_request: None,
         admin: ports::free(),
         sidecar: Target::from(ports::free()),
         passthrough: ports::free(),
@@ -40,30 +41,29 @@ async fn a_bad_plugin_configuration_stops_envoy_with_a_message_that_names_the_se
 
 #[test]
 fn a_bad_setting_stops_the_sidecar_with_a_message_that_names_it() {
-    let refused = |variable: &str, value: &str| {
-        let output = Command::new(paths::program("berth"))
-            .arg("serve")
-            .env(variable, value)
-            .output()
-            .expect("berth");
-        assert!(!output.status.success());
-        String::from_utf8_lossy(&output.stderr).into_owned()
-    };
-    assert!(refused("BERTH__REAP_MSEC", "1").contains("BERTH__REAP_MSEC"));
-    assert!(refused("BERTH__LISTEN", r#"["0.0.0.0:1"]"#).contains("allow_remote"));
-    assert!(refused("BERTH__REDIS__URL", "http://x").contains("redis.url"));
+    assert!(refusal("BERTH__REAP_MSEC", "1").contains("BERTH__REAP_MSEC"));
+    assert!(refusal("BERTH__LISTEN", r#"["0.0.0.0:1"]"#).contains("allow_remote"));
+    assert!(refusal("BERTH__REDIS__URL", "http://x").contains("redis.url"));
+}
+
+/// What a sidecar with this setting says before it ends.
+fn refusal(variable: &str, value: &str) -> String {
+    let mut command = Command::new(paths::program("berth"));
+    command
+        .arg("serve")
+        .env(variable, value)
+        .stderr(Stdio::piped());
+    let sidecar = process::spawn(&mut command).expect("berth");
+    let output = sidecar.wait_with_output().expect("berth");
+    assert!(!output.status.success());
+    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 #[tokio::test]
 async fn a_taken_address_is_named() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("an address").to_string();
-    let output = Command::new(paths::program("berth"))
-        .arg("serve")
-        .env("BERTH__LISTEN", format!("[\"{address}\"]"))
-        .output()
-        .expect("berth");
-    let message = String::from_utf8_lossy(&output.stderr);
+    let message = refusal("BERTH__LISTEN", &format!("[\"{address}\"]"));
     assert!(
         message.contains(&address) && message.contains("listen"),
         "{message}"
@@ -73,12 +73,12 @@ async fn a_taken_address_is_named() {
 #[tokio::test]
 async fn a_sidecar_whose_log_nobody_reads_still_ends_when_asked() {
     let listen = format!("[\"{}\"]", ports::free());
-    let mut sidecar = Command::new(paths::program("berth"))
+    let mut command = Command::new(paths::program("berth"));
+    command
         .arg("serve")
         .env("BERTH__LISTEN", &listen)
-        .stderr(std::process::Stdio::piped())
-        .spawn()
-        .expect("berth");
+        .stderr(Stdio::piped());
+    let mut sidecar = process::spawn(&mut command).expect("berth");
     let mut log = std::io::BufReader::new(sidecar.stderr.take().expect("its log"));
     let mut line = String::new();
     std::io::BufRead::read_line(&mut log, &mut line).expect("a first line");

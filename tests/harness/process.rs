@@ -1,5 +1,6 @@
 //! A child process that writes its log to a file and does not outlive whoever started it.
 
+use crate::ports;
 use crate::wait::eventually;
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 use std::fs::{self, File};
@@ -30,7 +31,7 @@ impl Process {
         // Ctrl-C at a terminal reaches a whole group: whoever started this ends it, in its order.
         command.process_group(0);
         die_with_parent(command);
-        let child = match command.spawn() {
+        let child = match spawn(command) {
             Ok(child) => child,
             Err(error) => panic!("{name}: cannot start {command:?}: {error}"),
         };
@@ -124,6 +125,11 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+pub fn spawn(command: &mut Command) -> std::io::Result<Child> {
+    let _alone = ports::while_none_is_probed();
+    command.spawn()
 }
 
 /// A stat line reads `PID (NAME) STATE …`, and the name may itself contain blanks and brackets.

@@ -16,7 +16,6 @@ use server::Site;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
@@ -54,7 +53,7 @@ pub struct Worker {
 
 impl Worker {
     pub async fn start(settings: Settings) -> std::io::Result<Self> {
-        let listener = TcpListener::bind(settings.listen).await?;
+        let listener = server::listen(settings.listen).await?;
         let address = listener.local_addr()?;
         let site = Arc::new(Site::new(&settings));
         let serving = Arc::new(Mutex::new(Some(server::Server::start(
@@ -100,7 +99,7 @@ impl Worker {
 
     /// Comes back to life where it was.
     pub async fn resume_serving(&self) -> std::io::Result<()> {
-        let listener = TcpListener::bind(self.address).await?;
+        let listener = server::listen(self.address).await?;
         let server = server::Server::start(listener, self.site.clone());
         *self.serving.lock().await = Some(server);
         Ok(())

@@ -1,20 +1,24 @@
 //! The talking half of a worker: it keeps the sidecar informed and does what it is advised.
 
-use super::server::{Server, Site};
+use super::server::{self, Server, Site};
 use super::{Serving, Settings};
 use crate::api::Api;
 use crate::http::Failure;
 use admission::id::{Address, Incarnation};
-use admission::message::{Advice, HeartbeatRequest, RegisterRequest, WorkerAnswer};
+use admission::message::{
+    Advice, HeartbeatRequest, LoadReport, RegisterRequest, ServingStatus, WorkerAnswer,
+};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tokio::net::TcpListener;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How soon an idle worker that is to restart asks again whether its last lease was released.
 const RELEASE_POLL: Duration = Duration::from_millis(20);
 /// A sidecar that cannot be reached is tried again after this, or a heartbeat if that is shorter.
 const RECONNECT: Duration = Duration::from_millis(500);
+
+/// Far above any limit that a pool has here: its policy is to decide, not what workers report.
+const REPORTED_MAX: u32 = 1000;
 
 /// What to tell the sidecar next.
 enum Next {
@@ -30,6 +34,7 @@ pub(super) struct Agent {
     site: Arc<Site>,
     serving: Serving,
     incarnation: Incarnation,
+    started: Instant,
     unreachable: bool,
 }
 
@@ -47,6 +52,7 @@ impl Agent {
             site,
             serving,
             incarnation: new_incarnation(),
+            started: Instant::now(),
             unreachable: false,
         }
     }
@@ -96,8 +102,9 @@ impl Agent {
         }
         tokio::time::sleep(self.settings.restart).await;
         self.incarnation = new_incarnation();
+        self.started = Instant::now();
         self.site.journal.restarted();
-        match TcpListener::bind(self.address).await {
+        match server::listen(self.address).await {
             Ok(listener) => *serving = Some(Server::start(listener, self.site.clone())),
             Err(error) => eprintln!("{}: cannot listen again: {error}", self.settings.id),
         }
@@ -120,8 +127,29 @@ impl Agent {
     async fn heartbeat(&self) -> Result<WorkerAnswer, Failure> {
         let request = HeartbeatRequest {
             incarnation: self.incarnation.clone(),
+            report: Some(self.report()),
         };
         self.api.heartbeat(&self.settings.id, &request).await
+    }
+
+    /// What an echo server can say of itself. It has no database, so there it has room for ever.
+    fn report(&self) -> LoadReport {
+        LoadReport {
+            status: ServingStatus::Serving,
+            running_http_session: u32::try_from(self.site.sessions()).unwrap_or(u32::MAX),
+            max_http_sessions: REPORTED_MAX,
+            max_open_conns: REPORTED_MAX,
+            max_transaction_conns: REPORTED_MAX,
+            running_sql: 0,
+            running_tx: 0,
+            open_conns: 0,
+            idle_conns: 0,
+            wait_conn_count: 0,
+            p95_latency_ms: 0.0,
+            error_rate_1m: 0.0,
+            timeouts_1m: 0,
+            uptime_sec: self.started.elapsed().as_secs_f64(),
+        }
     }
 
     /// One line when the sidecar is lost and one when it is back.

@@ -2,6 +2,7 @@
 
 use super::{Journal, Settings};
 use crate::http::Body;
+use crate::wait::{DEADLINE, holds_within};
 use futures_util::StreamExt;
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, UPGRADE};
@@ -12,6 +13,8 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::json;
 use std::convert::Infallible;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -55,8 +58,13 @@ impl Site {
         self.fail_upgrade_with.store(status, Ordering::Relaxed);
     }
 
+    /// Sessions and requests in progress.
+    pub(super) fn sessions(&self) -> usize {
+        *self.open.borrow()
+    }
+
     pub(super) fn is_idle(&self) -> bool {
-        *self.open.borrow() == 0
+        self.sessions() == 0
     }
 
     /// Returns when no session is open.
@@ -82,6 +90,22 @@ impl Drop for Occupied {
         self.0.journal.closed();
         self.0.open.send_modify(|open| *open -= 1);
     }
+}
+
+/// Listens where this worker listened before, or where nobody did a moment ago. A process that is just
+/// being started may still have a copy of the former listener: that passes.
+pub(super) async fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let mut listener = TcpListener::bind(address).await;
+    holds_within(DEADLINE, async || {
+        match &listener {
+            Err(error) if error.kind() == ErrorKind::AddrInUse => {}
+            Ok(_) | Err(_) => return true,
+        }
+        listener = TcpListener::bind(address).await;
+        listener.is_ok()
+    })
+    .await;
+    listener
 }
 
 /// A listener and the connections it has accepted.
