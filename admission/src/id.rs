@@ -224,6 +224,15 @@ pub struct LeaseId {
     pub seq: u64,
 }
 
+/// A lease's number says after which beat of its holder it was minted, in the bits from here up. So a
+/// beat speaks for every number below its own, and nobody has to tell which those are.
+pub const BEAT_SHIFT: u32 = 24;
+
+/// The beat after which a lease was minted; 0 before the first.
+pub fn beat_of(number: u64) -> u64 {
+    number >> BEAT_SHIFT
+}
+
 impl LeaseId {
     /// Redis scripts hold numbers as doubles: above this two ids would become one.
     const SEQ_MAX: u64 = 1 << 53;

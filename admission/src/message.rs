@@ -1,8 +1,13 @@
 //! The JSON that filter, workers and operators exchange with the sidecar, and the paths it goes to.
 
 mod load;
+mod renew;
 
 pub use load::{LoadReport, ServingStatus};
+pub use renew::{
+    HOLDER_HEADER, Held, POOL_HEADER, PRESENCE_HEADER, PRESENCE_PATH, Place, RENEW_PATH,
+    RenewAnswer, RenewRequest, UNDER_WAY_MAX, Verdict, mix,
+};
 
 use crate::id::{Address, HolderId, Incarnation, LeaseId, PoolName, WorkerId};
 use crate::outcome::Outcome;
@@ -85,6 +90,8 @@ pub enum AdmitAnswer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Admitted {
     pub worker: WorkerId,
+    /// The life of the worker that the lease is on.
+    pub incarnation: Incarnation,
     pub address: Address,
     pub lease: LeaseId,
     /// The worker's leases, this one included.
@@ -113,8 +120,9 @@ pub enum DenyReason {
     /// No worker could serve even if all were idle: none registered, fresh, and in service.
     NoWorker,
     AffinityLost,
-    /// The lease was released before its admit arrived.
+    /// The lease had ended before its admit arrived.
     Cancelled,
+    /// The store lost its data and waits for the holders to tell what they hold.
     Rebuilding,
 }
 
@@ -259,12 +267,18 @@ pub struct RegisterRequest {
     pub max_concurrent: Option<u32>,
     #[serde(default = "default_weight")]
     pub weight: f64,
+    /// Its lifetime as it was last told: a store that lost its data learns it from here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lifetime: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HeartbeatRequest {
     pub incarnation: Incarnation,
+    /// Sessions it has now. Leases of holders that are present but silent are freed above this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sessions: Option<u64>,
     /// What the worker says about its load; the strategy `score` chooses by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<LoadReport>,

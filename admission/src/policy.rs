@@ -86,8 +86,12 @@ pub struct Policy {
     pub max_lifetime: u32,
     /// A worker whose last heartbeat is older gets nothing new.
     pub heartbeat_ttl_ms: u64,
-    /// How long the id of an ended lease is remembered, so that a late admit cannot revive it.
+    /// How long a holder is believed after its last beat, and how long the id of an ended lease is
+    /// remembered, so that a late admit cannot revive it.
     pub lease_ttl_ms: u64,
+    /// When the store may have lost data, how long it waits at least for the holders to tell what
+    /// they hold; 0 to never wait.
+    pub rebuild_ms: u64,
     /// First exile of a worker that could not be reached; each further failure doubles it.
     pub ejection_ms: u64,
     pub ejection_max_ms: u64,
@@ -117,6 +121,7 @@ impl Default for Policy {
             max_lifetime: 0,
             heartbeat_ttl_ms: 60_000,
             lease_ttl_ms: 15_000,
+            rebuild_ms: 1_500,
             ejection_ms: 1_000,
             ejection_max_ms: 30_000,
             retry_after_ms: 1_000,
@@ -178,6 +183,12 @@ impl Policy {
                 self.lease_ttl_ms,
                 (100..=DAY_MS).contains(&self.lease_ttl_ms),
                 "between 100 and 86400000",
+            ),
+            (
+                "rebuild_ms",
+                self.rebuild_ms,
+                self.rebuild_ms <= self.lease_ttl_ms,
+                "at most lease_ttl_ms",
             ),
             (
                 "ejection_ms",

@@ -24,6 +24,7 @@ fn lease(seq: u64) -> LeaseId {
 fn admitted(probe: bool) -> Admitted {
     Admitted {
         worker: WorkerId::parse("w1").unwrap(),
+        incarnation: "a".parse().unwrap(),
         address: Address::parse("10.0.0.1:80").unwrap(),
         lease: lease(1),
         active: 1,

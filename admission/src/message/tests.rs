@@ -19,7 +19,7 @@ fn a_denial_reads_as_documented() {
 
 #[test]
 fn an_admission_reads_as_documented() {
-    let text = json!({"decision": "admitted", "worker": "w1", "address": "10.0.0.1:80",
+    let text = json!({"decision": "admitted", "worker": "w1", "incarnation": "a", "address": "10.0.0.1:80",
         "lease": format!("{EPOCH}.1"), "active": 1, "lifetime": 5});
     let AdmitAnswer::Admitted(admitted) = serde_json::from_value(text).unwrap() else {
         panic!("not admitted");

@@ -35,6 +35,8 @@ pub(super) struct Agent {
     serving: Serving,
     incarnation: Incarnation,
     started: Instant,
+    /// As last told, in this incarnation.
+    lifetime: Option<u64>,
     unreachable: bool,
 }
 
@@ -53,6 +55,7 @@ impl Agent {
             serving,
             incarnation: new_incarnation(),
             started: Instant::now(),
+            lifetime: None,
             unreachable: false,
         }
     }
@@ -77,6 +80,9 @@ impl Agent {
 
     async fn obey(&mut self, answer: &WorkerAnswer) -> Next {
         let heartbeat = self.settings.heartbeat;
+        if answer.advice != Advice::Register {
+            self.lifetime = Some(answer.lifetime);
+        }
         match answer.advice {
             // While draining, too: nothing new comes, and heartbeats keep the sessions' worker known.
             Advice::Serve | Advice::Drain => Next::Heartbeat(heartbeat),
@@ -102,6 +108,7 @@ impl Agent {
         }
         tokio::time::sleep(self.settings.restart).await;
         self.incarnation = new_incarnation();
+        self.lifetime = None;
         self.started = Instant::now();
         self.site.journal.restarted();
         match server::listen(self.address).await {
@@ -120,6 +127,7 @@ impl Agent {
             incarnation: self.incarnation.clone(),
             max_concurrent: self.settings.max_concurrent,
             weight: 1.0,
+            lifetime: self.lifetime,
         };
         self.api.register(&self.settings.id, &request).await
     }
@@ -127,6 +135,7 @@ impl Agent {
     async fn heartbeat(&self) -> Result<WorkerAnswer, Failure> {
         let request = HeartbeatRequest {
             incarnation: self.incarnation.clone(),
+            sessions: u64::try_from(self.site.sessions()).ok(),
             report: Some(self.report()),
         };
         self.api.heartbeat(&self.settings.id, &request).await
