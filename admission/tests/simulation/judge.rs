@@ -12,8 +12,11 @@ use std::collections::BTreeSet;
 pub(crate) const OVERLAP_US: u64 = 100_000;
 /// After the store lost its data, everything is told again within this time.
 const REPAIR_US: u64 = 4 * SECOND;
-/// A dead holder's places are back after its last beat's time, however late that beat came.
-const GONE_MS: u64 = 15_000 + 5_000 + 3_000;
+/// How long a release takes when all is calm.
+const RELEASE_US: u64 = SECOND / 10;
+/// A dead holder's places are back this long after its last beat came: its time, the longest step of
+/// the pool's clock, and what the reapers need.
+const GONE_MS: u64 = 15_000 + 1_000 + 2_000;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Violation {
@@ -105,6 +108,9 @@ impl World {
         let Some(vm) = self.epochs.get(request.holder.epoch.as_str()).copied() else {
             return;
         };
+        // It is believed from here on, however late it comes.
+        let now_ms = self.store.ledger.now_ms();
+        self.vms[vm].died_at_ms = self.vms[vm].died_at_ms.map(|_| now_ms);
         let numbers: Vec<u64> = (self.streams.iter())
             .filter(|stream| stream.vm == vm && stream.phase == Phase::Over)
             .map(|stream| stream.number)
@@ -199,9 +205,15 @@ impl World {
 
     /// Everything has healed: the store holds what is live, and nothing else.
     pub(crate) fn judge_exactness(&mut self) {
+        let releasing: BTreeSet<Id> = (self.streams.iter())
+            .filter(|stream| stream.phase == Phase::Over)
+            .filter(|stream| self.now_us < stream.over_at_us + RELEASE_US)
+            .map(|stream| (stream.vm, stream.number))
+            .collect();
         let held: BTreeSet<Id> = (self.store.ledger.leases())
             .map(|(epoch, number)| (self.epochs[epoch], number))
             .filter(|(vm, _)| self.vms[*vm].state == VmState::Alive)
+            .filter(|id| !releasing.contains(id))
             .collect();
         let live: BTreeSet<Id> = (self.streams.iter())
             .filter(|stream| stream.phase == Phase::Live)

@@ -216,17 +216,23 @@ impl World {
                 }
             }
             Fault::FreezeEnvoy { envoy, us } => {
-                self.envoys[envoy].frozen_until_us = self.now_us + us;
+                // Stopped without a presence, nothing tells it from a lost host.
+                if self.envoys[envoy].vm.is_some_and(|vm| self.is_seen(vm)) {
+                    self.envoys[envoy].frozen_until_us = self.now_us + us;
+                }
             }
             Fault::Trap { envoy } => {
                 let frozen = self.now_us < self.envoys[envoy].frozen_until_us;
-                if let Some(vm) = self.envoys[envoy].vm.filter(|_| !frozen) {
+                let seen = |vm: &usize| !frozen && self.is_seen(*vm);
+                if let Some(vm) = self.envoys[envoy].vm.filter(seen) {
                     self.envoys[envoy].vm = None;
                     self.trap(vm);
                 }
             }
             Fault::CutPresence { envoy } => {
-                let Some(vm) = self.envoys[envoy].vm else {
+                // Nothing breaks a local connection to a process that is stopped.
+                let frozen = self.now_us < self.envoys[envoy].frozen_until_us;
+                let Some(vm) = self.envoys[envoy].vm.filter(|_| !frozen) else {
                     return;
                 };
                 if let Some((number, ..)) = self.vms[vm].presence {
@@ -240,13 +246,21 @@ impl World {
                     self.after(way, ended);
                 }
             }
-            Fault::CrashSidecar { sidecar } => self.crash_sidecar(sidecar),
+            Fault::CrashSidecar { sidecar } => {
+                if !self.is_needed(sidecar) {
+                    self.crash_sidecar(sidecar);
+                }
+            }
             Fault::StartSidecar { sidecar } => {
                 if !self.sidecars[sidecar].up {
                     self.start_sidecar(sidecar);
                 }
             }
-            Fault::FreezeSidecar { sidecar, us } => self.freeze_sidecar(sidecar, us),
+            Fault::FreezeSidecar { sidecar, us } => {
+                if !self.is_needed(sidecar) {
+                    self.freeze_sidecar(sidecar, us);
+                }
+            }
             Fault::PauseStore { us } => {
                 let until_us = self.now_us + us;
                 self.store.paused_until_us = self.store.paused_until_us.max(until_us);
@@ -264,5 +278,22 @@ impl World {
             }
             Fault::RestartWorker { worker } => self.restart_worker(worker),
         }
+    }
+
+    /// Whether a sidecar that is well sees its presence.
+    fn is_seen(&self, vm: usize) -> bool {
+        (self.vms[vm].presence).is_some_and(|(number, at, _)| {
+            let sidecar = &self.sidecars[at];
+            let well = sidecar.up && self.now_us >= sidecar.frozen_until_us;
+            well && sidecar.presences.get(&vm) == Some(&number)
+        })
+    }
+
+    /// A silent holder cannot open another presence: it lives by the sidecar that sees this one.
+    fn is_needed(&self, sidecar: usize) -> bool {
+        (self.vms.iter()).any(|vm| {
+            let there = vm.presence.is_some_and(|(_, at, _)| at == sidecar);
+            vm.state == VmState::Trapped && there
+        })
     }
 }

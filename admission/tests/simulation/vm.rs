@@ -14,7 +14,7 @@ use admission::outcome::{Author, ResponseFlags};
 use std::collections::BTreeMap;
 
 const TICK_US: u64 = 10_000;
-const IDLE_TICK_US: u64 = 50_000;
+const IDLE_TICK_US: u64 = 20_000;
 const TIMEOUT_US: u64 = 300_000;
 /// After this long without an answer to its health check, a sidecar is not asked any more.
 const UNHEALTHY_US: u64 = SECOND;
@@ -57,6 +57,7 @@ pub(crate) struct Stream {
     /// The worker, and when its session begins there.
     session: Option<(usize, u64)>,
     pub(crate) missing_since_us: Option<u64>,
+    pub(crate) over_at_us: u64,
 }
 
 impl World {
@@ -281,6 +282,7 @@ impl World {
             lifecycle,
             session: None,
             missing_since_us: None,
+            over_at_us: 0,
         });
         let holder = &self.vms[vm].holder;
         let request = AdmitRequest::new(holder.pool().clone(), holder.id().clone(), lease);
@@ -388,6 +390,7 @@ impl World {
             self.vms[vm].live -= 1;
         }
         self.streams[stream].phase = Phase::Over;
+        self.streams[stream].over_at_us = self.now_us;
         self.vms[vm].by_number.remove(&self.streams[stream].number);
         if let Some((worker, opens_at_us)) = self.streams[stream].session {
             let way = self.chance.between(0, 20_000);

@@ -1,6 +1,7 @@
 use super::{Ledger, What};
 use crate::id::{Address, Incarnation, WorkerId};
 use crate::message::{Advice, HeartbeatRequest, RegisterRequest, WorkerAnswer};
+use std::collections::BTreeMap;
 
 /// What is known of one life of a worker.
 #[derive(Debug, Clone)]
@@ -95,33 +96,47 @@ impl Ledger {
         self.now_ms < worker.heartbeat_at_ms + self.settings.lease_ttl_ms
     }
 
-    /// Frees leases of silent holders above what their worker says it has.
-    pub(super) fn free_silent(&mut self, id: &WorkerId) {
+    /// Frees leases of silent holders above what their worker's sessions can be.
+    ///
+    /// A figure says how many, not whose. A lease whose release or reclaim is still to come is no
+    /// session any more, and must not be made up for by a silent holder's. So the last but one figure
+    /// is taken, and only what was held for certain since then is taken off it. What is left may all be
+    /// one holder's: each is looked at as if the others had nothing.
+    fn free_silent(&mut self, id: &WorkerId) {
         let Some(worker) = self.workers.get(id) else {
             return;
         };
-        let [figure, before, ..] = worker.figures[..] else {
+        let [_, figure, before] = worker.figures[..] else {
             return;
         };
         let Some(sessions) = figure.sessions else {
             return;
         };
         let incarnation = worker.incarnation.clone();
-        // A younger lease's session may not have begun when the worker counted.
-        let old: Vec<(String, u64)> = self
-            .leases_on(id, &incarnation)
-            .filter(|(_, _, lease)| lease.since_ms < before.at_ms)
-            .map(|(epoch, number, _)| (epoch.to_owned(), number))
-            .collect();
-        let excess = old.len().saturating_sub(usize::try_from(sessions).unwrap_or(usize::MAX));
-        let silent = |(epoch, _): &(String, u64)| {
-            (self.holders.get(epoch)).is_some_and(|record| record.quarantined)
-        };
-        let freed: Vec<_> = old.into_iter().filter(silent).take(excess).collect();
-        for (epoch, number) in freed {
-            self.give_back(&epoch, number);
-            self.repairs.freed += 1;
-            self.note(&epoch, number, What::Freed);
+        let mut confirmed = 0;
+        let mut silent: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+        for (epoch, number, lease) in self.leases_on(id, &incarnation) {
+            let Some(record) = self.holders.get(epoch) else {
+                continue;
+            };
+            // A younger lease's session may not have begun when the worker counted.
+            if lease.since_ms >= before.at_ms {
+                continue;
+            }
+            if record.quarantined {
+                silent.entry(epoch.to_owned()).or_default().push(number);
+            } else if record.beaten_at_ms > figure.at_ms {
+                confirmed += 1;
+            }
+        }
+        let possible = usize::try_from(sessions.saturating_sub(confirmed)).unwrap_or(usize::MAX);
+        for (epoch, numbers) in silent {
+            let excess = numbers.len().saturating_sub(possible);
+            for number in numbers.into_iter().take(excess) {
+                self.give_back(&epoch, number);
+                self.repairs.freed += 1;
+                self.note(&epoch, number, What::Freed);
+            }
         }
     }
 
