@@ -19,11 +19,17 @@ struct Window {
     to_us: u64,
 }
 
+fn meets(windows: &[Window], from_us: u64, to_us: u64) -> bool {
+    (windows.iter()).any(|window| from_us <= window.to_us && window.from_us <= to_us)
+}
+
 struct Plan<'a> {
     chance: &'a mut Chance,
     faults: Vec<(u64, Fault)>,
     /// No sidecar may be away.
     sidecars_needed: Vec<Window>,
+    /// No sidecar is there: a presence that ended before cannot be opened again.
+    sidecars_gone: Vec<Window>,
     envoys: usize,
     workers: usize,
     losses: bool,
@@ -35,6 +41,7 @@ pub(crate) fn faults(chance: &mut Chance, envoys: usize, workers: usize) -> Vec<
         chance,
         faults: Vec::new(),
         sidecars_needed: Vec::new(),
+        sidecars_gone: Vec::new(),
         envoys,
         workers,
         losses,
@@ -95,6 +102,10 @@ impl Plan<'_> {
     fn stop_sidecars(&mut self, at_us: u64) -> u64 {
         let end_us = (at_us + self.seconds(1, 8)).min(LAST_US);
         self.need_sidecars(at_us.saturating_sub(9 * SECOND), end_us + 5 * SECOND);
+        self.sidecars_gone.push(Window {
+            from_us: at_us.saturating_sub(2 * SECOND),
+            to_us: end_us,
+        });
         for sidecar in 0..2 {
             let after = self.chance.between(0, 50_000);
             self.add(at_us + after, Fault::CrashSidecar { sidecar });
@@ -170,19 +181,18 @@ impl Plan<'_> {
                 }
                 5 | 6 => {
                     let end_us = (at_us + self.chance.between(SECOND / 10, 8 * SECOND)).min(LAST_US);
-                    if at_us >= sidecar_free_us && self.may_stop_sidecar(at_us, end_us) {
+                    if at_us >= sidecar_free_us && !meets(&self.sidecars_needed, at_us, end_us) {
                         self.stop_sidecar(at_us, end_us);
                         sidecar_free_us = end_us + 3 * SECOND;
                     }
                 }
-                _ => self.add(at_us, Fault::CutPresence { envoy }),
+                _ => {
+                    if !meets(&self.sidecars_gone, at_us, at_us) {
+                        self.add(at_us, Fault::CutPresence { envoy });
+                    }
+                }
             }
         }
-    }
-
-    fn may_stop_sidecar(&self, from_us: u64, to_us: u64) -> bool {
-        let meets = |window: &Window| from_us < window.to_us && window.from_us < to_us;
-        !self.sidecars_needed.iter().any(meets)
     }
 
     fn stop_sidecar(&mut self, at_us: u64, end_us: u64) {
@@ -232,9 +242,11 @@ impl World {
             Fault::CutPresence { envoy } => {
                 // Nothing breaks a local connection to a process that is stopped.
                 let frozen = self.now_us < self.envoys[envoy].frozen_until_us;
-                let Some(vm) = self.envoys[envoy].vm.filter(|_| !frozen) else {
+                let Some(vm) = self.envoys[envoy].vm.filter(|vm| !frozen && self.is_seen(*vm))
+                else {
                     return;
                 };
+                self.last_cut_us = self.now_us;
                 if let Some((number, ..)) = self.vms[vm].presence {
                     self.break_presence(vm);
                     let way = self.soon();
@@ -289,9 +301,11 @@ impl World {
         })
     }
 
-    /// A silent holder cannot open another presence: it lives by the sidecar that sees this one.
+    /// A silent holder cannot open another presence: it lives by the sidecar that sees this one. And
+    /// whose presence was cut needs a sidecar to open the next.
     fn is_needed(&self, sidecar: usize) -> bool {
-        (self.vms.iter()).any(|vm| {
+        let cut = self.last_cut_us > 0 && self.now_us < self.last_cut_us + 2 * SECOND;
+        cut || (self.vms.iter()).any(|vm| {
             let there = vm.presence.is_some_and(|(_, at, _)| at == sidecar);
             vm.state == VmState::Trapped && there
         })

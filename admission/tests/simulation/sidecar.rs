@@ -80,6 +80,9 @@ impl World {
             return;
         }
         for (vm, number) in self.sidecars[sidecar].presences.clone() {
+            if self.now_us < self.envoys[self.vms[vm].envoy].frozen_until_us {
+                continue;
+            }
             let ended = Event::PresenceEnded {
                 vm,
                 number,

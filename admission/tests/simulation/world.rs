@@ -51,6 +51,8 @@ pub(crate) struct World {
     pub(crate) backlog_max: usize,
     pub(crate) session_us: u64,
     pub(crate) quiet: bool,
+    /// When a presence was last cut.
+    pub(crate) last_cut_us: u64,
 }
 
 impl World {
@@ -95,6 +97,7 @@ impl World {
             backlog_max: chance.pick(&[2, 1000, 1000]),
             session_us: chance.pick(&[SECOND / 2, 3 * SECOND, 20 * SECOND]),
             quiet: false,
+            last_cut_us: 0,
             chance,
         };
         world.begin();

@@ -1,5 +1,5 @@
 use super::{Ledger, What};
-use crate::id::{Address, Incarnation, WorkerId};
+use crate::id::{Address, BEAT_SHIFT, Incarnation, WorkerId};
 use crate::message::{Advice, HeartbeatRequest, RegisterRequest, WorkerAnswer};
 use std::collections::BTreeMap;
 
@@ -119,8 +119,10 @@ impl Ledger {
             let Some(record) = self.holders.get(epoch) else {
                 continue;
             };
-            // A younger lease's session may not have begun when the worker counted.
-            if lease.since_ms >= before.at_ms {
+            // A younger lease's session may not have begun when the worker counted, and of what no
+            // beat has told nobody knows whether it will.
+            let told = number < record.beat << BEAT_SHIFT && !record.asking.contains(&number);
+            if lease.since_ms >= before.at_ms || !told {
                 continue;
             }
             if record.quarantined {
