@@ -1,6 +1,7 @@
 //! What must never happen. The names I1 to I12 are those of the design.
 
 use crate::history::tell;
+use crate::sidecar::Sidecar;
 use crate::vm::{Phase, VmState};
 use crate::world::{SECOND, World};
 use admission::id::BEAT_SHIFT;
@@ -14,6 +15,8 @@ pub(crate) const OVERLAP_US: u64 = 100_000;
 const REPAIR_US: u64 = 4 * SECOND;
 /// How long a release takes when all is calm.
 const RELEASE_US: u64 = SECOND / 10;
+/// What the reapers need to find and take everything.
+const REAP_US: u64 = 2 * SECOND;
 /// A dead holder's places are back this long after its last beat came: its time, the longest step of
 /// the pool's clock, and what the reapers need.
 const GONE_MS: u64 = 15_000 + 1_000 + 2_000;
@@ -31,6 +34,8 @@ pub(crate) struct Judge {
     pub(crate) violation: Option<Violation>,
     pub(crate) store_lost_at_us: Option<u64>,
     pub(crate) losses: u64,
+    /// Since when somebody can reap.
+    reaped_from_us: u64,
     /// Ended, and the store knows.
     ended: BTreeSet<Id>,
     /// With how many losses of the store each was admitted.
@@ -189,6 +194,14 @@ impl World {
     }
 
     fn judge_graves(&mut self) {
+        let away = |s: &Sidecar| !s.up || self.now_us < s.frozen_until_us;
+        let stopped = !self.store.up || self.now_us < self.store.paused_until_us;
+        if stopped || self.sidecars.iter().all(away) {
+            self.judge.reaped_from_us = self.now_us;
+        }
+        if self.now_us < self.judge.reaped_from_us + REAP_US {
+            return;
+        }
         let now_ms = self.store.ledger.now_ms();
         let mut left = None;
         for (epoch, number) in self.store.ledger.leases() {

@@ -1,7 +1,7 @@
 //! Envoys, sidecars, workers and the store, and everything that happens between them.
 
 use crate::chance::Chance;
-use crate::event::{Event, Queue};
+use crate::event::{Event, Fault, Queue};
 use crate::history::History;
 use crate::judge::{Judge, Violation};
 use crate::network::Weather;
@@ -203,6 +203,12 @@ impl World {
             Event::Quiet => {
                 self.quiet = true;
                 self.weather = Weather::CALM;
+                for sidecar in 0..self.sidecars.len() {
+                    self.fault(Fault::StartSidecar { sidecar });
+                }
+                for envoy in 0..self.envoys.len() {
+                    self.fault(Fault::StartEnvoy { envoy });
+                }
             }
             Event::CloseAll => {
                 self.judge_exactness();
