@@ -113,9 +113,7 @@ impl World {
         let Some(vm) = self.epochs.get(request.holder.epoch.as_str()).copied() else {
             return;
         };
-        // It is believed from here on, however late it comes.
-        let now_ms = self.store.ledger.now_ms();
-        self.vms[vm].died_at_ms = self.vms[vm].died_at_ms.map(|_| now_ms);
+        self.believe(request.holder.epoch.as_str());
         let numbers: Vec<u64> = (self.streams.iter())
             .filter(|stream| stream.vm == vm && stream.phase == Phase::Over)
             .map(|stream| stream.number)
@@ -131,6 +129,15 @@ impl World {
         if same || request.leases.is_some() {
             let told = numbers.into_iter().filter(|number| !listed(number));
             self.judge.ended.extend(told.map(|number| (vm, number)));
+        }
+    }
+
+    /// What is said in the name of a dead holder is believed from when it comes, however late that is.
+    pub(crate) fn believe(&mut self, epoch: &str) {
+        let now_ms = self.store.ledger.now_ms();
+        if let Some(vm) = self.epochs.get(epoch) {
+            let died_at_ms = &mut self.vms[*vm].died_at_ms;
+            *died_at_ms = died_at_ms.map(|_| now_ms);
         }
     }
 

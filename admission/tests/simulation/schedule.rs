@@ -242,8 +242,7 @@ impl World {
             Fault::CutPresence { envoy } => {
                 // Nothing breaks a local connection to a process that is stopped.
                 let frozen = self.now_us < self.envoys[envoy].frozen_until_us;
-                let Some(vm) = self.envoys[envoy].vm.filter(|vm| !frozen && self.is_seen(*vm))
-                else {
+                let Some(vm) = self.envoys[envoy].vm.filter(|_| !frozen) else {
                     return;
                 };
                 self.last_cut_us = self.now_us;
@@ -292,8 +291,14 @@ impl World {
         }
     }
 
-    /// Whether a sidecar that is well sees its presence.
+    /// Whether a sidecar that is well sees its presence, and the store knows all it should.
     fn is_seen(&self, vm: usize) -> bool {
+        let lost_at_us = self.judge.store_lost_at_us.unwrap_or_default();
+        let settled = lost_at_us == 0 || self.now_us >= lost_at_us + 6 * SECOND;
+        let paused = self.now_us < self.store.paused_until_us;
+        if lost_at_us > 0 && (paused || !settled || self.store.ledger.is_rebuilding()) {
+            return false;
+        }
         (self.vms[vm].presence).is_some_and(|(number, at, _)| {
             let sidecar = &self.sidecars[at];
             let well = sidecar.up && self.now_us >= sidecar.frozen_until_us;

@@ -93,6 +93,9 @@ impl World {
         if self.history.is_on() {
             self.tell_store(op, &answer);
         }
+        if let Op::Presence(holder, ..) | Op::Announce(holder, _) = op {
+            self.believe(holder.epoch.as_str());
+        }
         if let (Op::Renew(request), Answer::Renew(renewed)) = (op, &answer) {
             self.judge_beat(request, *renewed);
         }

@@ -16,6 +16,8 @@ use std::collections::BTreeMap;
 const TICK_US: u64 = 10_000;
 const IDLE_TICK_US: u64 = 20_000;
 const TIMEOUT_US: u64 = 300_000;
+/// An answer that is older is not used: the Envoy stood still meanwhile.
+const WATCHDOG_US: u64 = SECOND;
 /// After this long without an answer to its health check, a sidecar is not asked any more.
 const UNHEALTHY_US: u64 = SECOND;
 
@@ -53,6 +55,7 @@ pub(crate) struct Stream {
     pub(crate) vm: usize,
     pub(crate) number: u64,
     pub(crate) phase: Phase,
+    asked_at_us: u64,
     lifecycle: Lifecycle,
     /// The worker, and when its session begins there.
     session: Option<(usize, u64)>,
@@ -232,6 +235,12 @@ impl World {
             return;
         };
         match (call, reply) {
+            (Call::Admit { stream, .. }, Reply::Admit(_))
+                if now_us >= self.streams[stream].asked_at_us + WATCHDOG_US =>
+            {
+                let effects = self.streams[stream].lifecycle.handle(Happening::Overdue);
+                self.carry_out(stream, effects);
+            }
             (Call::Admit { stream, .. }, Reply::Admit(answer)) => self.answered(stream, answer),
             (Call::Admit { stream, .. }, _) => {
                 let effects = self.streams[stream].lifecycle.handle(Happening::Failed);
@@ -279,6 +288,7 @@ impl World {
             vm,
             number: lease.seq,
             phase: Phase::Asking,
+            asked_at_us: self.now_us,
             lifecycle,
             session: None,
             missing_since_us: None,

@@ -66,7 +66,7 @@ impl Ledger {
             sessions: request.sessions,
         };
         worker.figures.insert(0, figure);
-        worker.figures.truncate(3);
+        worker.figures.truncate(2);
         self.free_silent(id);
         self.answer_worker(id)
     }
@@ -96,24 +96,22 @@ impl Ledger {
         self.now_ms < worker.heartbeat_at_ms + self.settings.lease_ttl_ms
     }
 
-    /// Frees leases of silent holders above what their worker's sessions can be.
+    /// Frees leases of silent holders above what their worker says it has.
     ///
-    /// A figure says how many, not whose. A lease whose release or reclaim is still to come is no
-    /// session any more, and must not be made up for by a silent holder's. So the last but one figure
-    /// is taken, and only what was held for certain since then is taken off it. What is left may all be
-    /// one holder's: each is looked at as if the others had nothing.
+    /// A figure says how many, not whose. Nothing is taken off for others: their releases may be on
+    /// the way, or they may be dead and not known to be. So each silent holder is looked at as if all
+    /// sessions were its own.
     fn free_silent(&mut self, id: &WorkerId) {
         let Some(worker) = self.workers.get(id) else {
             return;
         };
-        let [_, figure, before] = worker.figures[..] else {
+        let [figure, before] = worker.figures[..] else {
             return;
         };
         let Some(sessions) = figure.sessions else {
             return;
         };
         let incarnation = worker.incarnation.clone();
-        let mut confirmed = 0;
         let mut silent: BTreeMap<String, Vec<u64>> = BTreeMap::new();
         for (epoch, number, lease) in self.leases_on(id, &incarnation) {
             let Some(record) = self.holders.get(epoch) else {
@@ -122,19 +120,13 @@ impl Ledger {
             // A younger lease's session may not have begun when the worker counted, and of what no
             // beat has told nobody knows whether it will.
             let told = number < record.beat << BEAT_SHIFT && !record.asking.contains(&number);
-            if lease.since_ms >= before.at_ms || !told {
-                continue;
-            }
-            if record.quarantined {
+            if record.quarantined && told && lease.since_ms < before.at_ms {
                 silent.entry(epoch.to_owned()).or_default().push(number);
-            } else if record.beaten_at_ms > figure.at_ms {
-                confirmed += 1;
             }
         }
-        let possible = usize::try_from(sessions.saturating_sub(confirmed)).unwrap_or(usize::MAX);
+        let possible = usize::try_from(sessions).unwrap_or(usize::MAX);
         for (epoch, numbers) in silent {
-            let excess = numbers.len().saturating_sub(possible);
-            for number in numbers.into_iter().take(excess) {
+            for number in numbers.into_iter().skip(possible) {
                 self.give_back(&epoch, number);
                 self.repairs.freed += 1;
                 self.note(&epoch, number, What::Freed);
