@@ -23,6 +23,11 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 /// No client waits longer, so that a test fails rather than hangs.
 const PATIENCE: Duration = Duration::from_secs(15);
 
+/// A handshake as bytes, for clients that leave in the middle of it.
+pub const UPGRADE: &[u8] = b"GET / HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\n\
+    Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+
 /// How an attempt to open a WebSocket ended.
 #[derive(Debug)]
 pub enum Visit {
@@ -146,6 +151,11 @@ impl Client {
             Ok(Err(error)) => panic!("no answer to a WebSocket upgrade: {error}"),
             Err(_) => panic!("no answer to a WebSocket upgrade within {PATIENCE:?}"),
         }
+    }
+
+    /// The same from an Envoy that may be gone.
+    pub async fn visit(&self, path: &str) -> Result<Visit, Failure> {
+        tokio::time::timeout(PATIENCE, self.try_websocket(path, HeaderMap::new())).await?
     }
 
     async fn try_websocket(&self, path: &str, headers: HeaderMap) -> Result<Visit, Failure> {

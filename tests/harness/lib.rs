@@ -13,6 +13,7 @@
 //! | `client` | what clients do: WebSockets over HTTP/1.1 and HTTP/2, plain requests, raw bytes |
 //! | `history` | whether a worker ever had a session too many, by the workers' own journals |
 //! | `recovery` | how long the fleet took to be well again |
+//! | `prober` | a client that comes again and again while a fault is on |
 //! | `load` | many sessions at a steady rate |
 //! | `api` | the sidecar's HTTP interface |
 //! | `wait` | conditions with deadlines, in place of sleeps |
@@ -31,6 +32,7 @@ pub mod http;
 pub mod load;
 pub mod paths;
 pub mod ports;
+pub mod prober;
 pub mod process;
 pub mod recovery;
 pub mod redis;
@@ -44,5 +46,6 @@ pub use envoy::RouteBy;
 pub use fleet::{Fleet, RunningFleet};
 pub use history::History;
 pub use load::Load;
+pub use prober::Prober;
 pub use recovery::Promise;
 pub use wait::eventually;

@@ -65,6 +65,16 @@ impl Promise {
         );
     }
 
+    /// Without slack, where the promise has some already.
+    pub fn kept_in_exactly(&self, measured: Duration) {
+        self.note(measured);
+        let Self { row, fault, within } = self;
+        assert!(
+            measured <= *within,
+            "row {row}, {fault}: {measured:?}, promised {within:?}"
+        );
+    }
+
     fn note(&self, measured: Duration) {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let line = Recovery {

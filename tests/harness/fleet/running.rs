@@ -11,7 +11,7 @@ use crate::sidecar::Sidecar;
 use crate::wait::{DEADLINE, holds_within};
 use crate::worker::Worker;
 use futures_util::future::join_all;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// A fleet in service. Dropping it ends every process.
@@ -77,6 +77,49 @@ impl RunningFleet {
         );
     }
 
+    /// Whether this Envoy, asked once, gives a place or says that there is none.
+    pub async fn serves(&self, envoy: usize) -> bool {
+        match self.envoys[envoy].client().visit("/").await {
+            Ok(Visit::Admitted(session)) => {
+                session.close().await;
+                true
+            }
+            Ok(Visit::Refused(refused)) => refused.reason.as_deref() == Some("pool_full"),
+            Err(_) => false,
+        }
+    }
+
+    /// Whether the store knows so many leases, waits for nobody, and has all workers.
+    pub async fn is_exact(&self, active: usize) -> bool {
+        let view = self.api().view().await;
+        view.is_ok_and(|view| {
+            let workers = view.available() == self.workers.len();
+            view.active == active as u64 && !view.rebuilding && workers
+        })
+    }
+
+    /// Looks again and again, for as long, that `condition` holds. For what must not happen: the
+    /// time is the point.
+    pub async fn stays(
+        &self,
+        lasting: Duration,
+        what: &str,
+        condition: impl Fn(&PoolView) -> bool,
+    ) {
+        const LOOK: Duration = Duration::from_millis(100);
+        let start = Instant::now();
+        while start.elapsed() < lasting {
+            if let Ok(view) = self.api().view().await {
+                let after = start.elapsed();
+                assert!(
+                    condition(&view),
+                    "after {after:?} no longer: {what}; {view:#?}"
+                );
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
     /// Opens `count` WebSockets at the same time, spread over the Envoys.
     pub async fn websockets(&self, count: usize) -> Vec<Visit> {
         let client = |number: usize| self.envoys[number % self.envoys.len()].client();
@@ -118,12 +161,25 @@ impl RunningFleet {
     /// Opens so many sessions, spread over the Envoys; whoever is refused comes again. For the
     /// sessions that a fault is to meet, on a machine that may be too busy for the shipped timeouts.
     pub async fn sessions(&self, count: usize) -> Vec<Session> {
+        let envoys: Vec<Client> = self.envoys.iter().map(Envoy::client).collect();
+        self.sessions_through(&envoys, count).await
+    }
+
+    /// The same through one Envoy, by its place in the list.
+    pub async fn sessions_of(&self, envoy: usize, count: usize) -> Vec<Session> {
+        self.sessions_through(&[self.envoys[envoy].client()], count)
+            .await
+    }
+
+    async fn sessions_through(&self, envoys: &[Client], count: usize) -> Vec<Session> {
         const AT_ONCE: usize = 50;
         let start = Instant::now();
         let mut sessions = Vec::new();
         while sessions.len() < count {
             let missing = (count - sessions.len()).min(AT_ONCE);
-            let (admitted, refused) = split(self.websockets(missing).await);
+            let visit = |number: usize| envoys[number % envoys.len()].websocket("/");
+            let visits = join_all((0..missing).map(visit)).await;
+            let (admitted, refused) = split(visits);
             sessions.extend(admitted);
             assert!(
                 refused.is_empty() || start.elapsed() < DEADLINE,
