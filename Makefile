@@ -4,7 +4,7 @@
 # BERTH_FILTER_WASM, BERTH_BIN_DIR); set one in the environment to use another.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test test-full test-nightly bench-choose bench-sewt plots lint fmt check clean
+.PHONY: help setup build run test test-full test-nightly chaos recoveries bench-choose bench-sewt plots lint fmt check clean
 # The targets share target/ and .tools/, and cargo uses all cores by itself.
 .NOTPARALLEL:
 
@@ -35,6 +35,18 @@ test-full: ## Run all tests and the long ones
 test-nightly: ## Compare every strategy with its model over 100,000 events for each seed
 	@scripts/setup.sh test
 	@BERTH_MODEL_EVENTS=100000 cargo test --release --test sidecar -- model::
+
+# What is drawn is the seed's; see tests/chaos/main.rs.
+SEED ?= 1
+MINUTES ?= 5
+
+chaos: ## Break a fleet again and again and judge it: SEED=1 MINUTES=5
+	@scripts/setup.sh run
+	@scripts/build.sh
+	@scripts/chaos.sh --seed $(SEED) --minutes $(MINUTES)
+
+recoveries: ## Show how long the fleet took to be well again, as the tests last measured it
+	@cargo run --quiet --release --bin recoveries
 
 bench-choose: ## Measure decisions per second against the number of workers (4 minutes)
 	@scripts/setup.sh test

@@ -219,13 +219,22 @@ impl Client {
     }
 
     pub async fn get_with(&self, path: &str, headers: HeaderMap) -> Answer {
-        let mut request = Request::new(Body::default());
-        *request.uri_mut() = path.parse().unwrap_or_default();
-        *request.headers_mut() = headers;
-        match http::send(&Target::from(self.envoy), request).await {
+        match self.try_get_with(path, headers).await {
             Ok(answer) => answer,
             Err(error) => panic!("no answer to GET {path}: {error}"),
         }
+    }
+
+    /// The same from an Envoy that may be gone.
+    pub async fn try_get(&self, path: &str) -> Result<Answer, Failure> {
+        self.try_get_with(path, HeaderMap::new()).await
+    }
+
+    async fn try_get_with(&self, path: &str, headers: HeaderMap) -> Result<Answer, Failure> {
+        let mut request = Request::new(Body::default());
+        *request.uri_mut() = path.parse().unwrap_or_default();
+        *request.headers_mut() = headers;
+        http::send(&Target::from(self.envoy), request).await
     }
 
     /// A request that no HTTP library would send. The connection stays open until dropped.
