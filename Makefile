@@ -4,7 +4,7 @@
 # BERTH_FILTER_WASM, BERTH_BIN_DIR); set one in the environment to use another.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test test-full test-nightly chaos recoveries bench-choose bench-sewt plots lint fmt check clean
+.PHONY: help setup build run test test-full test-nightly mutants chaos recoveries bench-choose bench-sewt plots lint fmt check clean
 # The targets share target/ and .tools/, and cargo uses all cores by itself.
 .NOTPARALLEL:
 
@@ -35,6 +35,10 @@ test-full: ## Run all tests and the long ones
 test-nightly: ## Compare every strategy with its model over 100,000 events for each seed
 	@scripts/setup.sh test
 	@BERTH_MODEL_EVENTS=100000 cargo test --release --test sidecar -- model::
+
+mutants: ## Remove the core's guards one at a time; its tests must notice each (1 minute)
+	@scripts/setup.sh test
+	@scripts/mutants.sh
 
 # What is drawn is the seed's; see tests/chaos/main.rs.
 SEED ?= 1

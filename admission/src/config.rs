@@ -32,6 +32,16 @@ pub enum OnOutage {
     Deny,
 }
 
+/// What happens to live sessions whose places the store gives to others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnLeaseLost {
+    /// They go on, above the limit if need be.
+    Keep,
+    /// They are closed, before their places are given away.
+    Close,
+}
+
 /// What requests under a path do on their worker.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -66,6 +76,8 @@ pub struct FilterConfig {
     pub address_header: String,
     #[serde(default = "default_on_outage")]
     pub on_outage: OnOutage,
+    #[serde(default = "default_on_lease_lost")]
+    pub on_lease_lost: OnLeaseLost,
     /// How operators know this Envoy; its node id when absent.
     #[serde(default)]
     pub proxy_id: Option<ProxyId>,
@@ -100,6 +112,9 @@ fn default_address_header() -> String {
 }
 fn default_on_outage() -> OnOutage {
     OnOutage::Deny
+}
+fn default_on_lease_lost() -> OnLeaseLost {
+    OnLeaseLost::Keep
 }
 fn default_ask_timeout_ms() -> u64 {
     300

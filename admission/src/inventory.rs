@@ -1,36 +1,153 @@
-//! What one holder owes the sidecar: the lease ids it minted, and the news it has yet to deliver.
+//! What one holder has: leases asked for, held, and ended; and the news it has yet to deliver.
 
-use crate::id::{Epoch, LeaseId};
-use crate::message::{BATCH_MAX, Observation, Release};
-use std::collections::VecDeque;
+mod outbox;
+
+pub use outbox::Outbox;
+
+use crate::id;
+use crate::id::{Address, Epoch, Incarnation, LeaseId, WorkerId};
+use crate::message::{
+    Admitted, BATCH_MAX, Held, Observation, Place, Release, RenewRequest, UNDER_WAY_MAX,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 #[derive(Debug)]
 pub struct Inventory {
     epoch: Epoch,
+    /// The last beat that was composed; lease numbers begin with it.
+    beat: u64,
     minted: u64,
-    pub releases: Outbox<Release>,
-    pub observations: Outbox<Observation>,
+    asking: BTreeSet<u64>,
+    held: BTreeMap<u64, HeldLease>,
+    /// `held` in two numbers.
+    sum: Held,
+    /// Ended, and the release is not known to have arrived.
+    ending: BTreeSet<u64>,
+    lives: BTreeMap<(WorkerId, Incarnation), Rc<Life>>,
+    releases: Outbox<Release>,
+    observations: Outbox<Observation>,
+}
+
+/// One life of a worker. Many leases share it, and each costs a pointer.
+#[derive(Debug)]
+struct Life {
+    worker: WorkerId,
+    incarnation: Incarnation,
+    address: Address,
+}
+
+#[derive(Debug)]
+struct HeldLease {
+    life: Rc<Life>,
+    lifetime: u64,
+}
+
+/// News on its way to the sidecar, to be kept until it is known to have arrived.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Delivery {
+    Releases(Vec<Release>),
+    Observations(Vec<Observation>),
+}
+
+impl Delivery {
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Releases(releases) => releases.len(),
+            Self::Observations(seen) => seen.len(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 }
 
 impl Inventory {
     pub fn new(epoch: Epoch, backlog_max: usize) -> Self {
         Self {
             epoch,
+            beat: 0,
             minted: 0,
+            asking: BTreeSet::new(),
+            held: BTreeMap::new(),
+            sum: Held::default(),
+            ending: BTreeSet::new(),
+            lives: BTreeMap::new(),
             releases: Outbox::new(backlog_max),
             observations: Outbox::new(backlog_max),
         }
     }
 
-    pub fn epoch(&self) -> &Epoch {
-        &self.epoch
-    }
-
+    /// A new lease's id. It is asked for from now on, until it is admitted, refused or ended.
     pub fn mint(&mut self) -> LeaseId {
-        self.minted += 1;
+        self.minted = self.minted.saturating_add(1);
+        if self.minted >> id::BEAT_SHIFT > 0 {
+            // Beats may leave numbers out; lease numbers must not repeat.
+            self.next_beat();
+            self.minted = 1;
+        }
+        let number = (self.beat << id::BEAT_SHIFT) | self.minted;
+        self.asking.insert(number);
         LeaseId {
             epoch: self.epoch.clone(),
-            seq: self.minted,
+            seq: number,
+        }
+    }
+
+    pub fn admitted(&mut self, admitted: &Admitted) {
+        let number = admitted.lease.seq;
+        self.asking.remove(&number);
+        let life = self.life_of(admitted);
+        let lifetime = admitted.lifetime;
+        if (self.held.insert(number, HeldLease { life, lifetime })).is_none() {
+            self.sum.add(number);
+        }
+    }
+
+    /// The sidecar said no: nothing is owed.
+    pub fn refused(&mut self, number: u64) {
+        self.asking.remove(&number);
+    }
+
+    pub fn ended(&mut self, release: Release) {
+        let number = release.lease.seq;
+        self.asking.remove(&number);
+        if let Some(lease) = self.held.remove(&number) {
+            self.sum.remove(number);
+            self.forget_life(lease.life);
+        }
+        self.ending.insert(number);
+        let overflow = self.releases.push(release);
+        self.give_up(overflow);
+    }
+
+    pub fn observe(&mut self, observation: Observation) {
+        self.observations.push(observation);
+    }
+
+    /// The numbers of the leases that are held.
+    pub fn held(&self) -> impl Iterator<Item = u64> + '_ {
+        self.held.keys().copied()
+    }
+
+    /// Composes the next beat; everything minted so far is below it.
+    pub fn beat(&mut self, pool: &id::PoolName, holder: &id::HolderId, list: bool) -> RenewRequest {
+        self.next_beat();
+        let comparable = self.asking.len().saturating_add(self.ending.len()) <= UNDER_WAY_MAX;
+        RenewRequest {
+            pool: pool.clone(),
+            holder: holder.clone(),
+            beat: self.beat,
+            // The newest: the oldest are about to be given up.
+            asking: (self.asking.iter().rev().copied())
+                .take(UNDER_WAY_MAX)
+                .collect(),
+            ended: (self.ending.iter().copied())
+                .filter(|_| comparable)
+                .collect(),
+            held: comparable.then_some(self.sum),
+            leases: (list && comparable).then(|| self.list()),
         }
     }
 
@@ -42,92 +159,94 @@ impl Inventory {
     pub fn has_full_batch(&self) -> bool {
         self.releases.len() >= BATCH_MAX || self.observations.len() >= BATCH_MAX
     }
-}
 
-/// News in the order it happened, delivered in batches, kept until a delivery succeeds.
-#[derive(Debug)]
-pub struct Outbox<T> {
-    waiting: VecDeque<T>,
-    backlog_max: usize,
-    dropped: usize,
-}
-
-impl<T> Outbox<T> {
-    fn new(backlog_max: usize) -> Self {
-        Self {
-            waiting: VecDeque::new(),
-            backlog_max,
-            dropped: 0,
+    /// Observations first: a release that overtakes its observation leaves it without a lease.
+    pub fn take_delivery(&mut self) -> Option<Delivery> {
+        if !self.observations.is_empty() {
+            Some(Delivery::Observations(self.observations.take_batch()))
+        } else if !self.releases.is_empty() {
+            Some(Delivery::Releases(self.releases.take_batch()))
+        } else {
+            None
         }
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
-    }
-
-    pub fn len(&self) -> usize {
-        self.waiting.len()
-    }
-
-    pub fn push(&mut self, news: T) {
-        self.waiting.push_back(news);
-        self.drop_excess();
-    }
-
-    pub fn take_batch(&mut self) -> Vec<T> {
-        let count = self.waiting.len().min(BATCH_MAX);
-        self.waiting.drain(..count).collect()
-    }
-
-    /// A delivery failed: its news goes back to the front, to be sent again first.
-    pub fn give_back(&mut self, batch: Vec<T>) {
-        for news in batch.into_iter().rev() {
-            self.waiting.push_front(news);
+    /// The delivery arrived, or can never arrive: either way nothing more is to be sent. What the
+    /// store has not heard of is in no list of the next beat, and so ends by it.
+    pub fn settle(&mut self, delivery: Delivery) {
+        match delivery {
+            Delivery::Releases(releases) => self.give_up(releases),
+            Delivery::Observations(_) => {}
         }
-        self.drop_excess();
+    }
+
+    /// The delivery failed, and is sent again first.
+    pub fn take_back(&mut self, delivery: Delivery) {
+        match delivery {
+            Delivery::Releases(releases) => {
+                let overflow = self.releases.give_back(releases);
+                self.give_up(overflow);
+            }
+            Delivery::Observations(seen) => {
+                self.observations.give_back(seen);
+            }
+        }
     }
 
     /// News dropped since the last call, for the metric.
     pub fn take_dropped(&mut self) -> usize {
-        std::mem::take(&mut self.dropped)
+        let releases = self.releases.take_dropped();
+        releases.saturating_add(self.observations.take_dropped())
     }
 
-    fn drop_excess(&mut self) {
-        while self.waiting.len() > self.backlog_max {
-            self.waiting.pop_front();
-            self.dropped += 1;
+    fn next_beat(&mut self) {
+        self.beat = self.beat.saturating_add(1);
+        self.minted = 0;
+    }
+
+    fn give_up(&mut self, releases: Vec<Release>) {
+        for release in releases {
+            self.ending.remove(&release.lease.seq);
+        }
+    }
+
+    fn list(&self) -> Vec<Place> {
+        let mut places: BTreeMap<(&WorkerId, &Incarnation), Place> = BTreeMap::new();
+        for (number, lease) in &self.held {
+            let life = &lease.life;
+            let place = places
+                .entry((&life.worker, &life.incarnation))
+                .or_insert_with(|| Place {
+                    worker: life.worker.clone(),
+                    incarnation: life.incarnation.clone(),
+                    address: life.address,
+                    leases: Vec::new(),
+                });
+            place.leases.push((*number, lease.lifetime));
+        }
+        places.into_values().collect()
+    }
+
+    fn life_of(&mut self, admitted: &Admitted) -> Rc<Life> {
+        let key = (admitted.worker.clone(), admitted.incarnation.clone());
+        let life = self.lives.entry(key).or_insert_with(|| {
+            Rc::new(Life {
+                worker: admitted.worker.clone(),
+                incarnation: admitted.incarnation.clone(),
+                address: admitted.address,
+            })
+        });
+        life.clone()
+    }
+
+    fn forget_life(&mut self, life: Rc<Life>) {
+        // The map's and this one: nobody else is left.
+        if Rc::strong_count(&life) <= 2 {
+            let key = (life.worker.clone(), life.incarnation.clone());
+            self.lives.remove(&key);
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    #[cfg(target_arch = "wasm32")]
-    use wasm_bindgen_test::wasm_bindgen_test as test;
-
-    #[test]
-    fn every_lease_has_its_own_number() {
-        let mut inventory = Inventory::new(Epoch::from_random([1; 16]), 100);
-        assert_eq!((inventory.mint().seq, inventory.mint().seq), (1, 2));
-    }
-
-    #[test]
-    fn a_failed_batch_is_sent_again_in_order() {
-        let mut outbox = Outbox::new(1000);
-        (0..BATCH_MAX + 2).for_each(|news| outbox.push(news));
-        let batch = outbox.take_batch();
-        assert_eq!(batch.len(), BATCH_MAX);
-        assert_eq!(outbox.len(), 2);
-        outbox.give_back(batch);
-        assert_eq!(outbox.take_batch()[..2], [0, 1]);
-    }
-
-    #[test]
-    fn the_backlog_is_bounded_and_what_is_lost_is_counted() {
-        let mut outbox = Outbox::new(3);
-        (0..5).for_each(|news| outbox.push(news));
-        assert_eq!(outbox.take_batch(), [2, 3, 4]);
-        assert_eq!((outbox.take_dropped(), outbox.take_dropped()), (2, 0));
-    }
-}
+mod tests;

@@ -14,6 +14,8 @@
 //! | holder | one filter VM's life: proxy id and a random epoch |
 //! | admit, deny | the two answers to a request for a lease |
 //! | release | gives a lease back |
+//! | beat | a holder's regular message: what it asks for, holds and has ended |
+//! | presence | a hanging call whose end tells that its holder is gone |
 //! | active | leases a worker has now |
 //! | lifetime | leases a worker has had since its incarnation began |
 //! | ejection | a short exile of a worker that could not be reached |
@@ -24,6 +26,7 @@
 //! code runs in the filter (WebAssembly), in the sidecar, and under test.
 
 pub mod config;
+pub mod holder;
 pub mod id;
 pub mod inspect;
 pub mod inventory;

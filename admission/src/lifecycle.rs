@@ -105,6 +105,14 @@ impl Lifecycle {
         matches!(self.state, State::Asking(_))
     }
 
+    /// The number of the lease that the stream waits for.
+    pub fn asked(&self) -> Option<u64> {
+        match &self.state {
+            State::Asking(asking) => Some(asking.lease.seq),
+            State::Fresh | State::Holding(_) | State::Ended => None,
+        }
+    }
+
     /// Whether the stream has a place on a worker.
     pub fn is_holding(&self) -> bool {
         matches!(self.state, State::Holding(_))

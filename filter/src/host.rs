@@ -142,6 +142,11 @@ pub(crate) fn reply(status: u32, headers: Vec<(&str, &str)>, body: &str) {
     let _ = hostcalls::send_http_response(status, headers, Some(body.as_bytes()));
 }
 
+/// Ends the stream in effect, on both sides.
+pub(crate) fn close_stream() {
+    let _ = hostcalls::reset_http_request();
+}
+
 /// Makes the calls that follow concern this stream, or this root.
 pub(crate) fn act_for(context: u32) -> Result<(), Status> {
     hostcalls::set_effective_context(context)

@@ -14,6 +14,7 @@ pub(crate) struct Metrics {
     overdue: Metric,
     active: Metric,
     dropped: Metric,
+    closed: Metric,
 }
 
 impl Metrics {
@@ -29,6 +30,7 @@ impl Metrics {
             overdue: host::define_counter("berth.overdue"),
             active: host::define_gauge("berth.active"),
             dropped: host::define_counter("berth.dropped"),
+            closed: host::define_counter("berth.closed"),
         }
     }
 
@@ -52,6 +54,11 @@ impl Metrics {
         if difference != 0 {
             host::add_to_metric(self.active, difference);
         }
+    }
+
+    /// A session that was ended because its lease was lost.
+    pub(crate) fn closed(&self) {
+        host::add_to_metric(self.closed, 1);
     }
 
     /// News that will never reach the sidecar.

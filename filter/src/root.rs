@@ -1,105 +1,116 @@
-//! One VM's life: it reads the configuration, delivers news, and watches the waiting.
+//! One VM's life: it reads the configuration, makes the calls of its holder, and watches the waiting.
 
 use crate::stream::Stream;
 use crate::vm::Vm;
 use crate::{host, sidecar};
 use admission::config::FilterConfig;
-use admission::message::{Observation, Release};
+use admission::holder::Errand;
+use admission::inventory::Delivery;
 use proxy_wasm::traits::{Context, HttpContext, RootContext};
 use proxy_wasm::types::ContextType;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// News on its way to the sidecar, kept until it is known to have arrived.
-enum Delivery {
-    Releases(Vec<Release>),
-    Observations(Vec<Observation>),
-}
-
-impl Delivery {
-    fn len(&self) -> usize {
-        match self {
-            Self::Releases(releases) => releases.len(),
-            Self::Observations(seen) => seen.len(),
-        }
-    }
+/// A call that the root made, and waits for.
+enum Call {
+    Presence { number: u64 },
+    Beat { beat: u64 },
+    Delivery(Delivery),
 }
 
 pub(crate) struct Root {
     context: u32,
     vm: Option<Rc<Vm>>,
-    deliveries: HashMap<u32, Delivery>,
+    calls: HashMap<u32, Call>,
 }
-
-/// Calls under way at once. While they are out, news gathers and the next call carries more.
-const DELIVERIES_MAX: usize = 8;
 
 impl Root {
     pub(crate) fn new(context: u32) -> Self {
         Self {
             context,
             vm: None,
-            deliveries: HashMap::new(),
+            calls: HashMap::new(),
         }
     }
 
-    /// Sends what is due. Sent from the root: a dying stream would never hear the answer.
-    fn deliver(&mut self, vm: &Vm) {
-        while self.deliveries.len() < DELIVERIES_MAX && vm.may_deliver() {
-            let delivery = {
-                let mut inventory = vm.inventory.borrow_mut();
-                if !inventory.observations.is_empty() {
-                    Delivery::Observations(inventory.observations.take_batch())
-                } else if !inventory.releases.is_empty() {
-                    Delivery::Releases(inventory.releases.take_batch())
-                } else {
-                    break;
+    /// Does what is due. Done by the root: a dying stream would never hear an answer.
+    fn run_errands(&mut self, vm: &Vm) {
+        let errands = vm.holder.borrow_mut().due(host::now_us());
+        for errand in errands {
+            let (sent, call) = match errand {
+                Errand::BePresent { number } => {
+                    (sidecar::be_present(vm, number), Call::Presence { number })
                 }
-            };
-            let sent = match &delivery {
-                Delivery::Releases(releases) => sidecar::send_releases(vm, releases),
-                Delivery::Observations(seen) => sidecar::send_observations(vm, seen),
+                Errand::Beat(request) => {
+                    let beat = request.beat;
+                    (sidecar::beat(vm, &request), Call::Beat { beat })
+                }
+                Errand::Deliver(delivery) => {
+                    (sidecar::deliver(vm, &delivery), Call::Delivery(delivery))
+                }
+                Errand::Close(numbers) => {
+                    vm.close(self.context, &numbers);
+                    continue;
+                }
             };
             match sent {
                 Ok(token) => {
-                    self.deliveries.insert(token, delivery);
+                    self.calls.insert(token, call);
                 }
-                Err(_) => {
-                    take_back(vm, delivery);
-                    return vm.put_off();
-                }
+                Err(_) => failed(vm, call),
             }
         }
+        vm.tell_dropped();
         vm.rest();
     }
 }
 
-fn take_back(vm: &Vm, delivery: Delivery) {
-    let mut inventory = vm.inventory.borrow_mut();
-    match delivery {
-        Delivery::Releases(releases) => inventory.releases.give_back(releases),
-        Delivery::Observations(seen) => inventory.observations.give_back(seen),
+/// Nobody answered, or it was no answer of a sidecar.
+fn failed(vm: &Vm, call: Call) {
+    let now_us = host::now_us();
+    let mut holder = vm.holder.borrow_mut();
+    match call {
+        Call::Presence { number } => holder.presence_ended(number, false, now_us),
+        Call::Beat { beat } => holder.beat_answered(beat, None, now_us),
+        Call::Delivery(delivery) => holder.undelivered(delivery, now_us),
     }
-    vm.metrics.dropped(inventory.releases.take_dropped());
-    vm.metrics.dropped(inventory.observations.take_dropped());
+}
+
+fn answered(vm: &Vm, call: Call) {
+    let now_us = host::now_us();
+    let mut holder = vm.holder.borrow_mut();
+    match call {
+        Call::Presence { number } => holder.presence_ended(number, true, now_us),
+        Call::Beat { beat } => holder.beat_answered(beat, sidecar::beat_answer(), now_us),
+        Call::Delivery(delivery) => holder.delivered(delivery),
+    }
+}
+
+/// The sidecar refused the message itself: repeating it cannot help.
+fn rejected(vm: &Vm, call: Call) {
+    log::error!("the sidecar refused a message: filter and sidecar do not fit together");
+    match call {
+        Call::Delivery(delivery) => {
+            vm.metrics.dropped(delivery.len());
+            vm.holder.borrow_mut().delivered(delivery);
+        }
+        Call::Presence { .. } | Call::Beat { .. } => failed(vm, call),
+    }
 }
 
 impl Context for Root {
     fn on_http_call_response(&mut self, token: u32, headers: usize, _body: usize, _: usize) {
-        let (Some(delivery), Some(vm)) = (self.deliveries.remove(&token), self.vm.clone()) else {
+        let (Some(call), Some(vm)) = (self.calls.remove(&token), self.vm.clone()) else {
             return;
         };
         if sidecar::is_answered(headers) {
-            if vm.inventory.borrow().has_news() {
-                self.deliver(&vm);
-            }
+            answered(&vm, call);
         } else if sidecar::is_rejected(headers) {
-            log::error!("the sidecar refused a delivery: filter and sidecar do not fit together");
-            vm.metrics.dropped(delivery.len());
+            rejected(&vm, call);
         } else {
-            take_back(&vm, delivery);
-            vm.put_off();
+            failed(&vm, call);
         }
+        self.run_errands(&vm);
     }
 }
 
@@ -117,7 +128,7 @@ impl RootContext for Root {
             return false;
         };
         let vm = Rc::new(Vm::new(config, epoch_bytes));
-        vm.rest();
+        vm.start();
         self.vm = Some(vm);
         true
     }
@@ -125,7 +136,7 @@ impl RootContext for Root {
     fn on_tick(&mut self) {
         if let Some(vm) = self.vm.clone() {
             vm.answer_overdue(self.context);
-            self.deliver(&vm);
+            self.run_errands(&vm);
         }
     }
 

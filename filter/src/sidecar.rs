@@ -4,12 +4,19 @@ use crate::host::{self, Callout};
 use crate::vm::Vm;
 use admission::id::LeaseId;
 use admission::inspect;
+use admission::inventory::Delivery;
 use admission::message::{
-    ADMIT_PATH, AdmitAnswer, AdmitRequest, OBSERVE_PATH, Observation, ObserveRequest, RELEASE_PATH,
-    Release, ReleaseRequest, SIDECAR_HEADER, SIDECAR_HEADER_VALUE,
+    ADMIT_PATH, AdmitAnswer, AdmitRequest, HOLDER_HEADER, OBSERVE_PATH, ObserveRequest,
+    POOL_HEADER, PRESENCE_HEADER, PRESENCE_PATH, RELEASE_PATH, RENEW_PATH, ReleaseRequest,
+    RenewAnswer, RenewRequest, SIDECAR_HEADER, SIDECAR_HEADER_VALUE,
 };
 use proxy_wasm::types::Status;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::time::Duration;
+
+/// A beat that lists thousands of leases may take longer than a question.
+const LIST_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// An answer is a few hundred bytes; more is not an answer.
 const ANSWER_BYTES_MAX: usize = 16 * 1024;
@@ -25,14 +32,14 @@ pub(crate) fn ask(vm: &Vm, lease: LeaseId) -> Result<u32, Status> {
         bytes: content_length(),
         operation: inspect::operation(&vm.config, &path),
         own: vm.config.own.clone(),
-        ..AdmitRequest::new(vm.config.pool.clone(), vm.holder.clone(), lease)
+        ..AdmitRequest::new(vm.config.pool.clone(), vm.id.clone(), lease)
     };
     let traces: Vec<(&str, String)> = TRACE_HEADERS
         .into_iter()
         .filter_map(|name| Some((name, trace_value(name)?)))
         .collect();
-    let body = serde_json::to_vec(&request).map_err(|_| Status::InternalFailure)?;
-    post(vm, ADMIT_PATH, &traces, &body)
+    let body = encode(&request)?;
+    post_traced(vm, ADMIT_PATH, &traces, &body, answer_timeout(vm))
 }
 
 fn content_length() -> Option<u64> {
@@ -46,27 +53,78 @@ fn trace_value(name: &str) -> Option<String> {
     String::from_utf8(value).ok().filter(|_| short)
 }
 
-pub(crate) fn send_releases(vm: &Vm, releases: &[Release]) -> Result<u32, Status> {
-    let request = ReleaseRequest {
-        pool: vm.config.pool.clone(),
-        holder: vm.holder.clone(),
-        releases: releases.to_vec(),
-    };
-    let body = serde_json::to_vec(&request).map_err(|_| Status::InternalFailure)?;
-    post(vm, RELEASE_PATH, &[], &body)
+pub(crate) fn deliver(vm: &Vm, delivery: &Delivery) -> Result<u32, Status> {
+    let pool = vm.config.pool.clone();
+    let holder = vm.id.clone();
+    match delivery {
+        Delivery::Releases(releases) => {
+            let releases = releases.clone();
+            let request = ReleaseRequest {
+                pool,
+                holder,
+                releases,
+            };
+            post(vm, RELEASE_PATH, &encode(&request)?, answer_timeout(vm))
+        }
+        Delivery::Observations(observations) => {
+            let observations = observations.clone();
+            let request = ObserveRequest {
+                pool,
+                holder,
+                observations,
+            };
+            post(vm, OBSERVE_PATH, &encode(&request)?, answer_timeout(vm))
+        }
+    }
 }
 
-pub(crate) fn send_observations(vm: &Vm, observations: &[Observation]) -> Result<u32, Status> {
-    let request = ObserveRequest {
-        pool: vm.config.pool.clone(),
-        holder: vm.holder.clone(),
-        observations: observations.to_vec(),
+pub(crate) fn beat(vm: &Vm, request: &RenewRequest) -> Result<u32, Status> {
+    let timeout = match request.leases {
+        Some(_) => LIST_TIMEOUT,
+        None => answer_timeout(vm),
     };
-    let body = serde_json::to_vec(&request).map_err(|_| Status::InternalFailure)?;
-    post(vm, OBSERVE_PATH, &[], &body)
+    post(vm, RENEW_PATH, &encode(request)?, timeout)
 }
 
-fn post(vm: &Vm, path: &str, traces: &[(&str, String)], body: &[u8]) -> Result<u32, Status> {
+/// Opens a call that hangs for as long as this VM lives.
+pub(crate) fn be_present(vm: &Vm, number: u64) -> Result<u32, Status> {
+    let (holder, number) = (vm.id.to_string(), number.to_string());
+    let headers = vec![
+        (":method", "GET"),
+        (":path", PRESENCE_PATH),
+        (":authority", "berth"),
+        (POOL_HEADER, vm.config.pool.as_str()),
+        (HOLDER_HEADER, holder.as_str()),
+        (PRESENCE_HEADER, number.as_str()),
+    ];
+    host::call(Callout {
+        cluster: &vm.config.sidecar,
+        headers,
+        body: &[],
+        // None: it is to hang.
+        timeout: Duration::ZERO,
+    })
+}
+
+fn answer_timeout(vm: &Vm) -> Duration {
+    Duration::from_millis(vm.config.ask_timeout_ms)
+}
+
+fn encode(message: &impl Serialize) -> Result<Vec<u8>, Status> {
+    serde_json::to_vec(message).map_err(|_| Status::InternalFailure)
+}
+
+fn post(vm: &Vm, path: &str, body: &[u8], timeout: Duration) -> Result<u32, Status> {
+    post_traced(vm, path, &[], body, timeout)
+}
+
+fn post_traced(
+    vm: &Vm,
+    path: &str,
+    traces: &[(&str, String)],
+    body: &[u8],
+    timeout: Duration,
+) -> Result<u32, Status> {
     let mut headers = vec![
         (":method", "POST"),
         (":path", path),
@@ -78,7 +136,7 @@ fn post(vm: &Vm, path: &str, traces: &[(&str, String)], body: &[u8]) -> Result<u
         cluster: &vm.config.sidecar,
         headers,
         body,
-        timeout: Duration::from_millis(vm.config.ask_timeout_ms),
+        timeout,
     })
 }
 
@@ -98,9 +156,15 @@ pub(crate) fn is_rejected(headers: usize) -> bool {
 }
 
 pub(crate) fn admit_answer(headers: usize) -> Option<AdmitAnswer> {
-    if !is_answered(headers) {
-        return None;
-    }
+    is_answered(headers).then(decode).flatten()
+}
+
+/// Of a call that was answered.
+pub(crate) fn beat_answer() -> Option<RenewAnswer> {
+    decode()
+}
+
+fn decode<T: DeserializeOwned>() -> Option<T> {
     let body = host::callout_body(ANSWER_BYTES_MAX)?;
     serde_json::from_slice(&body).ok()
 }

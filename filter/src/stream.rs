@@ -56,6 +56,10 @@ impl Context for Stream {
 
 impl HttpContext for Stream {
     fn on_http_request_headers(&mut self, _headers: usize, _end_of_stream: bool) -> Action {
+        #[cfg(feature = "poison")]
+        if host::request_header("x-berth-poison").is_some() {
+            std::process::abort();
+        }
         routing::strip_request(&self.vm.config);
         let request = Inspected {
             path: host::request_header(":path").unwrap_or_default(),

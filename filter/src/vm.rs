@@ -4,8 +4,8 @@
 use crate::metrics::Metrics;
 use crate::{host, routing, sidecar};
 use admission::config::FilterConfig;
-use admission::id::{HolderId, LeaseId, ProxyId};
-use admission::inventory::Inventory;
+use admission::holder::{self, Holder};
+use admission::id::{Epoch, HolderId, LeaseId, ProxyId};
 use admission::lifecycle::{Effect, Event, Lifecycle};
 use admission::reply::{REASON_HEADER, Refusal};
 use proxy_wasm::types::Status;
@@ -18,16 +18,18 @@ use std::time::Duration;
 /// stream may wait, but no more often than this costs nothing.
 const WATCH_MS: std::ops::RangeInclusive<u64> = 10..=250;
 
+const FIRST_TICK: Duration = Duration::from_millis(1);
+
 pub(crate) struct Vm {
     pub(crate) config: FilterConfig,
-    pub(crate) holder: HolderId,
-    pub(crate) inventory: RefCell<Inventory>,
+    pub(crate) id: HolderId,
+    pub(crate) holder: RefCell<Holder>,
     pub(crate) metrics: Metrics,
     /// Streams that wait for the sidecar, by context id.
     waiting: RefCell<BTreeMap<u32, Waiting>>,
+    /// Context ids of the streams that hold a lease, by its number.
+    holding: RefCell<BTreeMap<u64, u32>>,
     tick: Cell<Duration>,
-    /// News is not sent before this time, because the last delivery failed.
-    retry_at_us: Cell<u64>,
 }
 
 struct Waiting {
@@ -37,32 +39,40 @@ struct Waiting {
 
 impl Vm {
     pub(crate) fn new(config: FilterConfig, epoch_bytes: [u8; 16]) -> Self {
-        let epoch = admission::id::Epoch::from_random(epoch_bytes);
         let proxy = match &config.proxy_id {
             Some(proxy) => proxy.clone(),
             None => ProxyId::lossy(&host::node_id()),
         };
+        let id = HolderId {
+            proxy,
+            epoch: Epoch::from_random(epoch_bytes),
+        };
+        let settings = holder::Settings {
+            backlog_max: config.release_backlog_max,
+            delivery_retry_ms: config.release_retry_ms,
+            on_lease_lost: config.on_lease_lost,
+        };
         Self {
-            holder: HolderId {
-                proxy,
-                epoch: epoch.clone(),
-            },
-            inventory: RefCell::new(Inventory::new(epoch, config.release_backlog_max)),
+            holder: RefCell::new(Holder::new(config.pool.clone(), id.clone(), settings)),
+            id,
             metrics: Metrics::define(),
             waiting: RefCell::default(),
+            holding: RefCell::default(),
             tick: Cell::new(Duration::ZERO),
-            retry_at_us: Cell::new(0),
             config,
         }
     }
 
     pub(crate) fn mint(&self) -> LeaseId {
-        self.inventory.borrow_mut().mint()
+        self.holder.borrow_mut().mint()
     }
 
     /// Lets the lifecycle decide and carries the effects out, for the stream that is in effect.
     pub(crate) fn handle(&self, context: u32, lifecycle: &Rc<RefCell<Lifecycle>>, event: Event) {
-        let was_holding = lifecycle.borrow().is_holding();
+        let (asked, was_holding) = {
+            let lifecycle = lifecycle.borrow();
+            (lifecycle.asked(), lifecycle.is_holding())
+        };
         let effects = lifecycle.borrow_mut().handle(event);
         let (is_asking, is_holding) = {
             let lifecycle = lifecycle.borrow();
@@ -82,9 +92,32 @@ impl Vm {
             self.waiting.borrow_mut().remove(&context);
         }
         for effect in effects {
+            self.note(context, asked, &effect);
             if self.carry_out(effect).is_err() {
                 self.handle(context, lifecycle, Event::Failed);
             }
+        }
+    }
+
+    /// Keeps the inventory in step. `asked` is the lease that the stream waited for until now.
+    fn note(&self, context: u32, asked: Option<u64>, effect: &Effect) {
+        let mut holder = self.holder.borrow_mut();
+        match effect {
+            Effect::Route(admitted) => {
+                holder.inventory().admitted(admitted);
+                (self.holding.borrow_mut()).insert(admitted.lease.seq, context);
+            }
+            Effect::Refuse(Refusal::Denied { reason, .. }) => {
+                if let Some(number) = asked {
+                    holder.denied(number, *reason, host::now_us());
+                }
+            }
+            Effect::Observe(observation) => holder.inventory().observe(observation.clone()),
+            Effect::Release(release) => {
+                self.holding.borrow_mut().remove(&release.lease.seq);
+                holder.inventory().ended(release.clone());
+            }
+            Effect::Pass | Effect::Ask(_) | Effect::Refuse(Refusal::Outage | Refusal::Overdue) => {}
         }
     }
 
@@ -107,14 +140,7 @@ impl Vm {
                 }
             }
             Effect::Refuse(refusal) => self.refuse(refusal),
-            Effect::Observe(observation) => {
-                self.inventory.borrow_mut().observations.push(observation);
-                self.wake();
-            }
-            Effect::Release(release) => {
-                self.inventory.borrow_mut().releases.push(release);
-                self.wake();
-            }
+            Effect::Observe(_) | Effect::Release(_) => self.wake(),
         }
         Ok(())
     }
@@ -132,7 +158,7 @@ impl Vm {
 
     /// News waits for company, but not for long; a full batch does not wait.
     fn wake(&self) {
-        let full = self.inventory.borrow().has_full_batch();
+        let full = self.holder.borrow_mut().inventory().has_full_batch();
         let delay_ms = if full {
             1
         } else {
@@ -144,6 +170,18 @@ impl Vm {
         }
     }
 
+    /// The first tick comes soon: requests are not answered well before the holder has beaten. Not
+    /// now: Envoy also configures a VM that it throws away, and does not send its calls.
+    pub(crate) fn start(&self) {
+        self.set_tick(FIRST_TICK);
+    }
+
+    /// News that will never reach the sidecar.
+    pub(crate) fn tell_dropped(&self) {
+        let dropped = self.holder.borrow_mut().inventory().take_dropped();
+        self.metrics.dropped(dropped);
+    }
+
     /// The next tick when nothing is urgent.
     pub(crate) fn rest(&self) {
         let quarter = self.config.watchdog_ms.checked_div(4).unwrap_or_default();
@@ -151,22 +189,28 @@ impl Vm {
         self.set_tick(Duration::from_millis(rest_ms));
     }
 
-    /// A delivery failed: the next one waits a while.
-    pub(crate) fn put_off(&self) {
-        let pause_us = self.config.release_retry_ms.saturating_mul(1000);
-        self.retry_at_us
-            .set(host::now_us().saturating_add(pause_us));
-        self.rest();
-    }
-
-    pub(crate) fn may_deliver(&self) -> bool {
-        host::now_us() >= self.retry_at_us.get()
-    }
-
     fn set_tick(&self, period: Duration) {
         if self.tick.replace(period) != period {
             host::set_tick(period);
         }
+    }
+
+    /// Ends the sessions whose places are others', or will be soon.
+    pub(crate) fn close(&self, root: u32, numbers: &[u64]) {
+        log::warn!(
+            "{} sessions are closed: their leases are lost",
+            numbers.len()
+        );
+        for number in numbers {
+            let context = self.holding.borrow().get(number).copied();
+            if let Some(context) = context
+                && host::act_for(context).is_ok()
+            {
+                host::close_stream();
+                self.metrics.closed();
+            }
+        }
+        let _ = host::act_for(root);
     }
 
     /// Answers the streams that waited too long, in the place of a sidecar that never did.

@@ -11,9 +11,10 @@ pub const POOL_HEADER: &str = "x-berth-pool";
 pub const HOLDER_HEADER: &str = "x-berth-holder";
 pub const PRESENCE_HEADER: &str = "x-berth-presence";
 
-/// How many lease numbers `asking` and `ended` may have together. With more under way, a beat goes
-/// out without `held`: it keeps the holder alive, and what is held is compared by a later one.
-pub const UNDER_WAY_MAX: usize = 1000;
+/// How many lease numbers `asking` and `ended` may have together: one call of a script can take
+/// that many. With more under way, a beat goes out without `ended` and `held`: it keeps the holder
+/// alive, and what is held is compared by a later one. Questions beyond this many are cancelled.
+pub const UNDER_WAY_MAX: usize = 4000;
 
 /// One beat. It speaks for every lease with a number below `beat << BEAT_SHIFT`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
