@@ -65,9 +65,43 @@ function Former.begin(pool, worker, incarnation)
   worker.incarnation, worker.birth = incarnation, life.birth
   worker.active, worker.lifetime = life.active, life.lifetime
   worker.state, worker.limit_at = life.state, life.limit_at
+  worker.previous, worker.taken, worker.surplus = 0, 0, 0
   worker.ejections, worker.ejected_at, worker.ejected_until = 0, 0, 0
   redis.call('ZREM', Keys.ejected, worker.id)
   pool.strategy.born(pool, worker)
+end
+
+-- A lease of a life that is not the present one, and perhaps was never known. Returns that life.
+function Former.reassert(pool, id, incarnation, lifetime)
+  local lives, found = read_former(id), nil
+  for _, life in ipairs(lives) do
+    if life.incarnation == incarnation then
+      found = life
+    end
+  end
+  if not found then
+    pool.births = pool.births + 1
+    found = { incarnation = incarnation, birth = pool.births, active = 0, lifetime = 0,
+      state = Worker.AVAILABLE, limit_at = 0 }
+    table.insert(lives, 1, found)
+  end
+  found.active = found.active + 1
+  found.lifetime = math.max(found.lifetime, lifetime)
+  if found.state == Worker.AVAILABLE and Worker.at_its_limit(pool, found) then
+    Worker.reach_limit(pool, found)
+  end
+  forget_oldest(lives)
+  write_former(id, lives)
+  return found
+end
+
+-- Whose lease it is: the incarnation with this birth, or nil.
+function Former.incarnation_of(id, birth)
+  for _, life in ipairs(read_former(id)) do
+    if life.birth == birth then
+      return life.incarnation
+    end
+  end
 end
 
 -- Gives back a lease that was taken on a former life.

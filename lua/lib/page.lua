@@ -36,6 +36,17 @@ function Page.read(cursor, encode)
   return page[1], '[' .. table.concat(workers, ',') .. ']'
 end
 
+-- A part of one holder's leases: `visit(number, text)` for each. Returns the next cursor.
+function Page.of_holder(key, cursor, visit)
+  local page = redis.call('HSCAN', key, cursor, 'COUNT', PAGE)
+  for i = 1, #page[2], 2 do
+    if tonumber(page[2][i]) then -- else the head
+      visit(page[2][i], page[2][i + 1])
+    end
+  end
+  return page[1]
+end
+
 -- How many workers the passing of time has moved, without anyone having noticed yet.
 function Page.due(pool)
   local oldest = '(' .. string.format('%.17g', pool.now - pool.policy.heartbeat_ttl_ms)

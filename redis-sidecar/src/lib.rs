@@ -7,6 +7,7 @@
 //!
 //! `operator` is the other side: the commands that ask a running sidecar.
 
+mod connection;
 mod decode;
 pub mod error;
 pub mod explain;
@@ -16,6 +17,7 @@ mod link;
 pub mod metrics;
 pub mod operator;
 pub mod plot;
+pub mod presence;
 pub mod reaper;
 mod routes;
 pub mod serve;

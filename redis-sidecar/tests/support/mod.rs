@@ -114,6 +114,7 @@ impl Pool {
         let request = HeartbeatRequest {
             incarnation: Incarnation::parse(incarnation).expect("an incarnation"),
             report,
+            sessions: None,
         };
         let answer = self
             .store
@@ -244,6 +245,8 @@ pub(crate) fn default_policy() -> Policy {
     Policy {
         strategy: Strategy::LifetimeFirst,
         max_lifetime: 100,
+        // A pool would first wait for holders that a test does not have.
+        rebuild_ms: 0,
         ..Policy::default()
     }
 }
@@ -271,6 +274,7 @@ pub(crate) fn registration(
         incarnation: Incarnation::parse(incarnation).expect("an incarnation"),
         max_concurrent,
         weight,
+        lifetime: None,
     }
 }
 
