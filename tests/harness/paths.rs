@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 /// Where the build puts the filter, inside cargo's target directory.
 const FILTER_WASM: &str = "wasm32-wasip1/filter/filter.wasm";
 
-const POISON_WASM: &str = "wasm32-wasip1/filter/poison/filter.wasm";
+const POISON_WASM: &str = "poison/wasm32-wasip1/filter/filter.wasm";
 
 /// The workspace's top directory.
 pub fn top() -> PathBuf {

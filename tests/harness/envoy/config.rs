@@ -61,19 +61,6 @@ fn add_spare(cluster: &mut Value, spare: &Target) {
         endpoints,
         json!({"priority": 1, "lb_endpoints": [endpoint]}),
     );
-    if cluster.get("health_checks").is_none() {
-        cluster["health_checks"] = json!([{
-            "timeout": "0.25s",
-            "interval": "0.5s",
-            // The default of 60 s would let the first question find out.
-            "no_traffic_interval": "0.5s",
-            "unhealthy_threshold": 1,
-            "healthy_threshold": 1,
-            "http_health_check": {"path": "/healthz", "codec_client_type": "HTTP2"},
-        }]);
-        // A sidecar that stands still keeps its connections: the presence would stay with it.
-        cluster["close_connections_on_host_health_failure"] = json!(true);
-    }
 }
 
 /// Moves the listeners out of the configuration, which then says in which file they are.
