@@ -50,8 +50,10 @@ if held then
   Pool.save(pool)
   return denied('cancelled')
 end
-if beat > 0 and holder.beat == Holder.UNHEARD then
-  return denied('rebuilding') -- the store has forgotten who this is
+-- The first beat and what was asked after it may overtake each other. Later ones: the store has
+-- forgotten who this is.
+if beat > 1 and holder.beat == Holder.UNHEARD then
+  return denied('rebuilding')
 end
 if beat < holder.beat and not Holder.was_asking(seq) then
   return denied('cancelled') -- it ended unheard
@@ -81,7 +83,6 @@ local probe = Ejection.begin_probe(pool, worker)
 if not holder.known then
   Holder.note(pool, holder, ARGV[6])
 end
-holder.beat = math.max(holder.beat, 0)
 Lease.take(pool, worker, holder, seq, kind)
 Holder.save(holder)
 Pool.note_admission(pool)

@@ -26,10 +26,7 @@ if load then
   report.load, report.load_birth = load, worker.birth
   Report.write(worker.id, report)
 end
--- Leases since its last heartbeat may be on their way to it.
-local sessions = tonumber(ARGV[4])
-worker.surplus = sessions and math.max(0, worker.active - sessions - worker.taken) or 0
-worker.previous, worker.taken = worker.heartbeat, 0
+worker.previous, worker.sessions = worker.heartbeat, tonumber(ARGV[4]) or Worker.UNTOLD
 Advice.see(pool, worker, load)
 Pool.save(pool)
 return Advice.of(worker)

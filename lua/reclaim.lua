@@ -11,8 +11,6 @@
 -- Cost     at most 256 leases, and O(log N) in the pool's workers for each worker
 
 local LEASES_MAX = 256
--- A lease that a worker does not count may be one whose release is on its way.
-local SETTLE_MS = 1000
 
 local pool = Pool.open()
 if not pool then
@@ -38,23 +36,42 @@ end
 
 local crew, count = Crew.new(), 0
 
--- The worker has told that it does not serve so many, and this one is no news to it.
-local function is_surplus(worker, lease)
-  return worker and worker.surplus > 0 and lease.since < worker.previous
-    and pool.now - worker.heartbeat >= SETTLE_MS
+local function take(worker, lease, number)
+  Lease.give_back(pool, worker, lease, holder, number, true)
+  count = count + 1
 end
 
-local cursor = '0'
+-- Its session must have been there when the worker last said how many it has.
+local function was_there(worker, lease, number)
+  return worker and lease.since < worker.previous and Holder.beat_of(number) < holder.beat
+    and not Holder.was_asking(number)
+end
+
+-- If the worker has three sessions in all, at most three of the silent holder's are there.
+local function take_surplus(leases_of)
+  for _, worker in ipairs(crew.list) do
+    local leases = leases_of[worker.id] or {}
+    for i = worker.sessions + 1, #leases do
+      take(worker, leases[i].lease, leases[i].number)
+    end
+  end
+end
+
+local cursor, leases_of = '0', {}
 if quarantined or (holder.reclaimed_at > 0 and Holder.count(holder) > 0) then
   cursor = Page.of_holder(Keys.holder, ARGV[1], function(number, text)
     local lease = Lease.unpack(text)
     local worker = Crew.of_lease(crew, lease)
-    if count < LEASES_MAX and (not quarantined or is_surplus(worker, lease)) then
-      holder.leases[number] = text
-      Lease.give_back(pool, worker, lease, holder, number, true)
-      count = count + 1
+    holder.leases[number] = text
+    if not quarantined and count < LEASES_MAX then
+      take(worker, lease, number)
+    elseif quarantined and was_there(worker, lease, number) then
+      local leases = leases_of[worker.id] or {}
+      leases_of[worker.id] = leases
+      leases[#leases + 1] = { lease = lease, number = number }
     end
   end)
+  take_surplus(leases_of)
 end
 Repair.count(quarantined and 'freed_by_sessions' or 'reclaimed_' .. (Holder.CAUSES[holder.cause] or ''), count)
 Crew.save(pool, crew)

@@ -7,14 +7,14 @@
 -- ARGV 4   how many leases it holds; empty when it cannot tell
 -- ARGV 5   their digest, 0 .. 2^32 - 1
 -- ARGV 6   how many numbers follow that are asked for
--- ARGV     then these, then those that ended unacknowledged; at most 1000 together
+-- ARGV     then these, then those that ended unacknowledged; at most 4000 together
 -- Returns  kept | list | stale, lost, rebuilding (0 or 1 each), lease_ttl_ms
 --          unknown_pool    the pool has no policy
 -- Uses     Holder Pool Rebuild
 -- Keeps    I4 I8: a beat not above the last changes nothing
 -- Cost     8 calls, however many leases the holder has
 
-local UNDER_WAY_MAX = 1000
+local UNDER_WAY_MAX = 4000
 local FIRST = 7
 
 local pool = Pool.open()

@@ -66,7 +66,7 @@ function Former.begin(pool, worker, incarnation)
   worker.incarnation, worker.birth = incarnation, life.birth
   worker.active, worker.lifetime = life.active, life.lifetime
   worker.state, worker.limit_at = life.state, life.limit_at
-  worker.previous, worker.taken, worker.surplus = 0, 0, 0
+  worker.previous, worker.sessions = 0, Worker.UNTOLD
   worker.ejections, worker.ejected_at, worker.ejected_until = 0, 0, 0
   redis.call('ZREM', Keys.ejected, worker.id)
   pool.strategy.born(pool, worker)

@@ -16,7 +16,7 @@ local BEAT_STEP = 2 ^ 24
 local TWO_32 = 2 ^ 32
 local SALT = 0x9e3779b9
 
--- Known by its presence only: it has neither beaten nor been given anything.
+-- It was never heard to beat.
 Holder.UNHEARD = -1
 -- A presence that ended may only have been cut: its holder has this long to say so.
 Holder.GRACE_MS = 1500
@@ -91,8 +91,8 @@ function Holder.open(...)
   local found = redis.call('HMGET', Keys.holder, 'head', ...)
   local holder = found[1] and Holder.unpack(found[1]) or unknown()
   holder.leases, holder.puts, holder.drops = {}, {}, {}
-  for i = 1, select('#', ...) do
-    holder.leases[(select(i, ...))] = found[i + 1] or nil
+  for i, number in ipairs({ ... }) do
+    holder.leases[number] = found[i + 1] or nil
   end
   return holder
 end

@@ -33,7 +33,6 @@ function Lease.take(pool, worker, holder, seq, kind)
   worker.seq = pool.seq
   worker.active = worker.active + 1
   worker.lifetime = worker.lifetime + 1
-  worker.taken = worker.taken + 1
   if Worker.at_its_limit(pool, worker) then
     Worker.reach_limit(pool, worker)
   end
@@ -91,8 +90,6 @@ function Lease.give_back(pool, worker, lease, holder, seq, used)
   if worker then
     worker.active = worker.active - 1
     worker.lifetime = worker.lifetime - (used and 0 or 1)
-    -- It may have been the one that the worker did not count.
-    worker.surplus = math.max(0, worker.surplus - 1)
     pool.strategy.left(pool, worker, lease)
   else
     Former.give_back(lease, used)

@@ -2,9 +2,8 @@
 
 local Worker = {}
 
--- previous: its heartbeat before the last. taken: leases since the last. surplus: leases above the
--- sessions that it told with the last, as far as they are not known to have ended since.
-local WORKER = '>IIdddIddBBddBBBdddddIIBc0Bc0Bc0Bc0'
+-- previous: its heartbeat before the last. sessions: as it told with the last.
+local WORKER = '>IIdddIddBBddBBBddddddBc0Bc0Bc0Bc0'
 
 Worker.AVAILABLE = 0
 Worker.DRAINING = 1 -- finishes its sessions and stays
@@ -14,6 +13,9 @@ Worker.REMOVED = 3 -- finishes its sessions and is forgotten
 -- The heartbeat of one that never sent any: older than the longest heartbeat_ttl_ms, whatever the
 -- pool's clock shows.
 Worker.NEVER = -2 * 86400000
+
+-- It did not say how many sessions it has.
+Worker.UNTOLD = 1 / 0
 
 -- Not in a kind's index: no rank is as high.
 Worker.UNRANKED = 1 / 0
@@ -27,7 +29,7 @@ function Worker.new(id)
     id = id, active = 0, lifetime = 0, seq = 0, heartbeat = 0, birth = 0, max_concurrent = 0,
     weight = 1, limit_at = 0, state = Worker.AVAILABLE, ejections = 0, ejected_at = 0,
     ejected_until = 0, open = 0, at_limit = 0, eligible = 0, clock = 0, scores = Worker.unranked(),
-    previous = 0, taken = 0, surplus = 0, prefix = '', incarnation = '', address = '', inputs = '',
+    previous = 0, sessions = Worker.UNTOLD, prefix = '', incarnation = '', address = '', inputs = '',
   }
 end
 
@@ -40,7 +42,7 @@ function Worker.read(id)
   worker.active, worker.lifetime, worker.seq, worker.heartbeat, worker.birth,
     worker.max_concurrent, worker.weight, worker.limit_at, worker.state, worker.ejections,
     worker.ejected_at, worker.ejected_until, worker.open, worker.at_limit, worker.eligible,
-    worker.clock, scores[1], scores[2], scores[3], worker.previous, worker.taken, worker.surplus,
+    worker.clock, scores[1], scores[2], scores[3], worker.previous, worker.sessions,
     worker.prefix, worker.incarnation, worker.address, worker.inputs = struct.unpack(WORKER, text)
   worker.scores = scores
   return worker
@@ -52,7 +54,7 @@ function Worker.write(worker)
     worker.active, worker.lifetime, worker.seq, worker.heartbeat, worker.birth,
     worker.max_concurrent, worker.weight, worker.limit_at, worker.state, worker.ejections,
     worker.ejected_at, worker.ejected_until, worker.open, worker.at_limit, worker.eligible,
-    worker.clock, scores[1], scores[2], scores[3], worker.previous, worker.taken, worker.surplus,
+    worker.clock, scores[1], scores[2], scores[3], worker.previous, worker.sessions,
     #worker.prefix, worker.prefix,
     #worker.incarnation, worker.incarnation, #worker.address, worker.address,
     #worker.inputs, worker.inputs))
