@@ -91,8 +91,8 @@ function Holder.open(...)
   local found = redis.call('HMGET', Keys.holder, 'head', ...)
   local holder = found[1] and Holder.unpack(found[1]) or unknown()
   holder.leases, holder.puts, holder.drops = {}, {}, {}
-  for i = 1, select('#', ...) do
-    holder.leases[(select(i, ...))] = found[i + 1] or nil
+  for i, number in ipairs({ ... }) do
+    holder.leases[number] = found[i + 1] or nil
   end
   return holder
 end

@@ -6,7 +6,11 @@ use redis_sidecar::store::{Sign, Standing};
 const TTL_MS: f64 = 15_000.0;
 
 async fn one_worker() -> Pool {
-    let pool = Pool::with(|policy| policy.max_concurrent = 1_000).await;
+    let pool = Pool::with(|policy| {
+        policy.max_concurrent = 1_000;
+        policy.max_lifetime = 1_000_000;
+    })
+    .await;
     pool.register("w1", "a").await;
     pool
 }
