@@ -386,3 +386,58 @@ async fn very_many_bytes_can_be_told() {
     let total = &shown["workers"][0]["bytes_read_total"];
     assert_eq!(*total, json!(200_000_000_000_000_u64), "{shown}");
 }
+
+#[tokio::test]
+async fn a_beat_is_answered_and_what_cannot_be_one_is_refused() {
+    let api = Api::new().await;
+    api.register().await;
+    let beat = |beat: u64| {
+        json!({"pool": "demo", "holder": holder(7), "beat": beat,
+        "held": {"count": 0, "digest": 0}})
+    };
+    let answer = api.json("POST", "/v1/renew", beat(1)).await;
+    assert_eq!(
+        answer.body,
+        json!({"verdict": "kept", "lost": false, "rebuilding": false, "lease_ttl_ms": 15_000})
+    );
+    let long: Vec<u64> = (0..1001).collect();
+    for (field, value) in [
+        ("asking", json!(long)),
+        ("ended", json!([u64::MAX])),
+        ("beat", json!(0)),
+        ("beat", json!(1_u64 << 40)),
+        ("holder", json!("envoy")),
+    ] {
+        let mut wrong = beat(2);
+        wrong[field] = value;
+        let answer = api.json("POST", "/v1/renew", wrong).await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{field}");
+    }
+    let listed: Vec<_> = (1..3000_u64).map(|number| json!([number, 1])).collect();
+    let mut list = beat(2);
+    list["held"] = json!({"count": 1, "digest": 1});
+    list["leases"] = json!([{"worker": "w1", "incarnation": "a", "address": "10.0.0.1:80",
+        "leases": listed}]);
+    let answer = api.json("POST", "/v1/renew", list).await;
+    assert_eq!(answer.body["verdict"], "list", "longer than any other body");
+    assert_eq!(api.pool.view().await.head.active, 2999);
+}
+
+#[tokio::test]
+async fn metrics_tell_who_holds_and_what_was_put_right() {
+    let api = Api::new().await;
+    api.register().await;
+    api.json("POST", "/v1/admit", api.question()).await;
+    api.pool.release(&api.pool.mint()).await;
+    let text = api.call("GET", "/metrics", "").await.body;
+    let text = text.as_str().expect("text");
+    for line in [
+        "berth_repairs_total{pool=\"demo\",kind=\"tombstoned\"} 1",
+        "berth_repairs_total{pool=\"demo\",kind=\"rebuilds\"} 0",
+        "berth_holders{pool=\"demo\"} 1",
+        "berth_quarantined_holders{pool=\"demo\"} 0",
+        "berth_rebuilding{pool=\"demo\"} 0",
+    ] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+}

@@ -296,3 +296,38 @@ async fn explain_tells_who_would_be_chosen_and_what_keeps_the_others_out() {
         "{refused:?}"
     );
 }
+
+#[tokio::test]
+async fn leases_and_audit_tell_who_holds_what_and_fail_when_figures_are_off() {
+    let sidecar = Sidecar::start().await;
+    sidecar.pool.register("w1", "a").await;
+    sidecar.pool.admit().await;
+    let ask = async |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_berth"));
+        command
+            .args(words)
+            .args(["demo", "--sidecar", &sidecar.socket()]);
+        run(command, String::new()).await
+    };
+    let table = ask(&["leases"]).await.output();
+    let heading = table.lines().next().unwrap();
+    assert!(heading.starts_with("holder "), "{table}");
+    assert!(
+        table.contains("envoy-1/") && table.contains("reserved"),
+        "{table}"
+    );
+    let json = ask(&["leases", "--json"]).await.output();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json[0]["worker"], "w1");
+    let audit = ask(&["audit"]).await.output();
+    assert_eq!(
+        audit,
+        "pool demo: 1 leases, 1 workers, 1 holders\nall figures agree with the leases\n"
+    );
+    let gone = ["ZREM", "ws:{demo}:heartbeats", "w1"];
+    sidecar.pool.redis.command(&gone).await;
+    let audit = ask(&["audit"]).await;
+    assert_eq!(audit.status, Some(1));
+    assert!(audit.output.contains("heartbeats: off by 2"), "{audit:?}");
+    assert_eq!(audit.errors, "berth: the kept figures are off by 2\n");
+}

@@ -1,1 +1,177 @@
+//! Calls that hang, through a sidecar that listens.
 
+use crate::support::{Pool, Vm, eventually};
+use admission::message::{HOLDER_HEADER, POOL_HEADER, PRESENCE_HEADER, PRESENCE_PATH};
+use redis_sidecar::serve::{ServeError, serve};
+use redis_sidecar::settings::{Listen, Settings};
+use redis_sidecar::store::{Sign, Standing};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+struct Sidecar {
+    directory: tempfile::TempDir,
+    stop: CancellationToken,
+    task: JoinHandle<Result<(), ServeError>>,
+}
+
+impl Sidecar {
+    async fn start(pool: &Pool) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let policy = pool.store.policy(&pool.name).unwrap().clone();
+        let settings = Settings {
+            listen: vec![Listen::Unix(directory.path().join("berth.sock"))],
+            redis: pool.redis.settings(),
+            reap_ms: 20,
+            pools: [(pool.name.clone(), policy)].into(),
+            ..Settings::default()
+        };
+        let stop = CancellationToken::new();
+        let stopped = stop.clone();
+        let task = tokio::spawn(async move { serve(&settings, stopped).await });
+        let sidecar = Self {
+            directory,
+            stop,
+            task,
+        };
+        eventually(async || sidecar.connect().is_ok()).await;
+        sidecar
+    }
+
+    fn connect(&self) -> std::io::Result<UnixStream> {
+        UnixStream::connect(self.directory.path().join("berth.sock"))
+    }
+
+    /// A call that hangs as long as the returned stream is not answered.
+    async fn open(&self, vm: &Vm<'_>, number: u64) -> UnixStream {
+        let mut stream = self.connect().unwrap();
+        let text = format!(
+            "GET {PRESENCE_PATH} HTTP/1.1\r\nhost: sidecar\r\n{POOL_HEADER}: {}\r\n\
+             {HOLDER_HEADER}: {}\r\n{PRESENCE_HEADER}: {number}\r\n\r\n",
+            vm.pool.name, vm.holder
+        );
+        stream.write_all(text.as_bytes()).unwrap();
+        let known = async || {
+            let standing = vm.presence(Sign::Vouched, number).await;
+            matches!(standing, Standing::Present { .. } | Standing::Reclaimed)
+        };
+        eventually(known).await;
+        stream
+    }
+}
+
+/// What a call is answered with.
+async fn answer(mut stream: UnixStream) -> String {
+    let read = move || {
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
+        let mut buffer = [0; 4096];
+        let count = stream.read(&mut buffer).unwrap();
+        String::from_utf8_lossy(&buffer[..count]).into_owned()
+    };
+    tokio::task::spawn_blocking(read).await.unwrap()
+}
+
+async fn one_worker(rebuild_ms: u64) -> Pool {
+    let pool = Pool::with(|policy| policy.rebuild_ms = rebuild_ms).await;
+    pool.register("w1", "a").await;
+    pool
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_vm_that_dies_gives_its_places_back_within_seconds() {
+    let pool = one_worker(0).await;
+    let sidecar = Sidecar::start(&pool).await;
+    let mut vm = Vm::new(&pool, 7);
+    vm.admit().await;
+    let stream = sidecar.open(&vm, 1).await;
+    drop(stream);
+    eventually(async || pool.view().await.head.active == 0).await;
+    assert_eq!(pool.repairs("reclaimed_presence").await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_end_that_redis_does_not_hear_is_told_until_it_does() {
+    let pool = one_worker(0).await;
+    let sidecar = Sidecar::start(&pool).await;
+    let mut vm = Vm::new(&pool, 7);
+    vm.admit().await;
+    let stream = sidecar.open(&vm, 1).await;
+    pool.redis.stop();
+    drop(stream);
+    tokio::time::sleep(Duration::from_millis(300)).await; // allow: the end is noticed while Redis is away
+    pool.redis.go_on();
+    eventually(async || pool.view().await.head.active == 0).await;
+    assert_eq!(pool.repairs("reclaimed_presence").await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sidecar_that_ends_answers_and_ends_no_presence() {
+    let pool = one_worker(0).await;
+    let sidecar = Sidecar::start(&pool).await;
+    let vm = Vm::new(&pool, 7);
+    let stream = sidecar.open(&vm, 1).await;
+    sidecar.stop.cancel();
+    let told = answer(stream).await;
+    assert!(told.starts_with("HTTP/1.1 200"), "{told}");
+    assert!(
+        told.contains("stopping") && told.contains("x-berth: 1"),
+        "{told}"
+    );
+    sidecar.task.await.unwrap().unwrap();
+    let standing = vm.presence(Sign::Vouched, 1).await;
+    assert_eq!(standing, Standing::Present { rebuild: None }, "still open");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rebuild_announces_whoever_is_present_and_makes_it_beat() {
+    let pool = one_worker(1_000).await;
+    let sidecar = Sidecar::start(&pool).await;
+    let vm = Vm::new(&pool, 7);
+    eventually(async || !pool.view().await.head.rebuilding).await;
+    let stream = sidecar.open(&vm, 1).await;
+    let other = ["HSET", "ws:{demo}:pool", "store_id", "another"];
+    pool.redis.command(&other).await;
+    assert!(answer(stream).await.contains("rebuilding"));
+    let awaited = pool.redis.command(&["ZCARD", "ws:{demo}:awaited"]).await;
+    assert_eq!(awaited, redis::Value::Int(1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_was_reclaimed_is_made_to_beat() {
+    let pool = one_worker(0).await;
+    let sidecar = Sidecar::start(&pool).await;
+    let mut vm = Vm::new(&pool, 7);
+    vm.admit().await;
+    // Its sidecar was away for long.
+    pool.clock().await.advance(15_000.0).await;
+    eventually(async || pool.view().await.head.active == 0).await;
+    let stream = sidecar.open(&vm, 1).await;
+    assert!(answer(stream).await.contains("reclaimed"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_names_no_presence_is_refused() {
+    let pool = one_worker(0).await;
+    let sidecar = Sidecar::start(&pool).await;
+    let holder = format!("envoy/{}", "0".repeat(32));
+    for (pool, holder, number) in [
+        ("demo", holder.as_str(), "0"),
+        ("demo", holder.as_str(), "x"),
+        ("demo", "envoy", "1"),
+        ("a b", holder.as_str(), "1"),
+        ("other", holder.as_str(), "1"),
+    ] {
+        let mut stream = sidecar.connect().unwrap();
+        let text = format!(
+            "GET {PRESENCE_PATH} HTTP/1.1\r\nhost: sidecar\r\n{POOL_HEADER}: {pool}\r\n\
+             {HOLDER_HEADER}: {holder}\r\n{PRESENCE_HEADER}: {number}\r\n\r\n"
+        );
+        stream.write_all(text.as_bytes()).unwrap();
+        let told = answer(stream).await;
+        assert!(told.starts_with("HTTP/1.1 40"), "{told}");
+    }
+}

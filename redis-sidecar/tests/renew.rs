@@ -179,6 +179,7 @@ async fn who_was_forgotten_is_told_to_beat_before_it_gets_anything_new() {
     let pool = roomy().await;
     let mut vm = Vm::new(&pool, 7);
     vm.renew().await;
+    vm.renew().await;
     pool.wipe().await;
     pool.register("w1", "a").await;
     let number = vm.mint();
@@ -187,6 +188,14 @@ async fn who_was_forgotten_is_told_to_beat_before_it_gets_anything_new() {
     vm.presence(redis_sidecar::store::Sign::Opened, 1).await;
     assert_eq!(vm.denied(number).await, DenyReason::Rebuilding);
     vm.renew().await;
+    vm.admit().await;
+}
+
+#[tokio::test]
+async fn what_was_asked_after_the_first_beat_may_overtake_it() {
+    let pool = roomy().await;
+    let mut vm = Vm::new(&pool, 7);
+    vm.next();
     vm.admit().await;
 }
 

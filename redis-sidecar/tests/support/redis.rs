@@ -16,7 +16,24 @@ pub(crate) struct Redis {
 impl Redis {
     pub(crate) fn start() -> Self {
         let directory = tempfile::tempdir().expect("a directory for the socket");
-        let process = Command::new("redis-server")
+        let process = Self::launch(&directory);
+        Self { process, directory }
+    }
+
+    /// Another server in its place, with nothing of what the former had.
+    pub(crate) async fn restart(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        self.process = Self::launch(&self.directory);
+        let started = Instant::now();
+        while std::os::unix::net::UnixStream::connect(self.socket()).is_err() {
+            assert!(started.elapsed() < DEADLINE, "Redis does not start");
+            std::thread::yield_now();
+        }
+    }
+
+    fn launch(directory: &tempfile::TempDir) -> Child {
+        Command::new("redis-server")
             .args([
                 "--port",
                 "0",
@@ -31,8 +48,7 @@ impl Redis {
             .arg(directory.path().join("redis.sock"))
             .stdout(Stdio::null())
             .spawn()
-            .expect("redis-server on PATH; `make setup` installs it");
-        Self { process, directory }
+            .expect("redis-server on PATH; `make setup` installs it")
     }
 
     pub(crate) fn socket(&self) -> String {
@@ -84,7 +100,9 @@ impl Redis {
         let told = self.text(&["INFO", "commandstats"]).await;
         let lines = told.lines().filter(|line| !line.contains("cmdstat_config"));
         let calls = lines.filter_map(|line| line.split_once("calls=")?.1.split(',').next());
-        calls.map(|calls| calls.parse::<u64>().expect("a count")).sum()
+        calls
+            .map(|calls| calls.parse::<u64>().expect("a count"))
+            .sum()
     }
 
     async fn text(&self, words: &[&str]) -> String {
