@@ -53,11 +53,7 @@ impl Sidecar {
             vm.pool.name, vm.holder
         );
         stream.write_all(text.as_bytes()).unwrap();
-        let known = async || {
-            let standing = vm.presence(Sign::Vouched, number).await;
-            matches!(standing, Standing::Present { .. } | Standing::Reclaimed)
-        };
-        eventually(known).await;
+        eventually(async || vm.last_presence().await == number).await;
         stream
     }
 }
@@ -205,11 +201,7 @@ async fn over_http2_the_end_of_a_stream_is_heard_as_well_as_that_of_its_connecti
             .unwrap();
         let keep = sender.clone();
         let call = tokio::spawn(async move { sender.send_request(request).await.is_ok() });
-        let opened = async || {
-            let standing = vm.presence(Sign::Vouched, 1).await;
-            matches!(standing, Standing::Present { .. })
-        };
-        eventually(opened).await;
+        eventually(async || vm.last_presence().await == 1).await;
         match gone {
             Gone::Stream => call.abort(),
             Gone::Connection => connection.abort(),
