@@ -213,7 +213,7 @@ end
 -- What the passing of time has made of it: nil, 'quarantine', or why it is to be reclaimed.
 function Holder.fate(pool, holder)
   local ttl = pool.policy.lease_ttl_ms
-  if holder.closed_at > 0
+  if holder.closed_at > 0 and Rebuild.age(pool) >= Holder.GRACE_MS
     and (holder.quarantined == 1 or pool.now - holder.closed_at >= Holder.GRACE_MS) then
     return 'presence'
   elseif pool.now - holder.beaten_at < ttl then

@@ -5,8 +5,8 @@ local Pool = {}
 local HEAD = '>dddddddddddddddddd'
 
 -- Redis may stop for a while and its clock may jump: neither may make anything expire, so the
--- pool's own clock takes no single step longer than this: less than Holder.GRACE_MS.
-local CLOCK_STEP_MS_MAX = 1000
+-- pool's own clock takes no single step longer than this. Two of them are less than Holder.GRACE_MS.
+local CLOCK_STEP_MS_MAX = 700
 -- No two calls happen at the same time, even when the clock stands still or goes back.
 local CLOCK_STEP_MS_MIN = 0.001
 

@@ -147,9 +147,9 @@ impl Settings {
         if !(10..=60_000).contains(&self.answer_timeout_ms) {
             return refuse("answer_timeout_ms must be between 10 and 60000".into());
         }
-        // The pool's clock takes no step above 1 s: slower reaping would slow the clock.
-        if !(1..=800).contains(&self.reap_ms) {
-            return refuse("reap_ms must be between 1 and 800".into());
+        // The pool's clock takes no step above 0.7 s: slower reaping would slow the clock.
+        if !(1..=600).contains(&self.reap_ms) {
+            return refuse("reap_ms must be between 1 and 600".into());
         }
         if self.audit_s > 86_400 {
             return refuse("audit_s must be at most 86400".into());

@@ -53,11 +53,7 @@ impl Sidecar {
             vm.pool.name, vm.holder
         );
         stream.write_all(text.as_bytes()).unwrap();
-        let known = async || {
-            let standing = vm.presence(Sign::Vouched, number).await;
-            matches!(standing, Standing::Present { .. } | Standing::Reclaimed)
-        };
-        eventually(known).await;
+        eventually(async || vm.last_presence().await == number).await;
         stream
     }
 }
@@ -174,4 +170,44 @@ async fn what_names_no_presence_is_refused() {
         let told = answer(stream).await;
         assert!(told.starts_with("HTTP/1.1 40"), "{told}");
     }
+}
+
+/// How a VM of an Envoy goes: its stream alone, or with the whole connection.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Gone {
+    Stream,
+    Connection,
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn over_http2_the_end_of_a_stream_is_heard_as_well_as_that_of_its_connection() {
+    let pool = one_worker(0).await;
+    let sidecar = Sidecar::start(&pool).await;
+    for (number, gone) in [(7, Gone::Stream), (8, Gone::Connection)] {
+        let mut vm = Vm::new(&pool, number);
+        vm.admit().await;
+        let path = sidecar.directory.path().join("berth.sock");
+        let stream = tokio::net::UnixStream::connect(path).await.unwrap();
+        let executor = hyper_util::rt::TokioExecutor::new();
+        let io = hyper_util::rt::TokioIo::new(stream);
+        let shaken = hyper::client::conn::http2::handshake(executor, io).await;
+        let (mut sender, connection) = shaken.unwrap();
+        let connection = tokio::spawn(connection);
+        let request = hyper::Request::get(format!("http://sidecar{PRESENCE_PATH}"))
+            .header(POOL_HEADER, pool.name.as_str())
+            .header(HOLDER_HEADER, vm.holder.to_string())
+            .header(PRESENCE_HEADER, 1)
+            .body(axum::body::Body::empty())
+            .unwrap();
+        let keep = sender.clone();
+        let call = tokio::spawn(async move { sender.send_request(request).await.is_ok() });
+        eventually(async || vm.last_presence().await == 1).await;
+        match gone {
+            Gone::Stream => call.abort(),
+            Gone::Connection => connection.abort(),
+        }
+        eventually(async || pool.view().await.head.active == 0).await;
+        drop(keep);
+    }
+    assert_eq!(pool.repairs("reclaimed_presence").await, 2);
 }

@@ -46,7 +46,7 @@ async fn limits_hold_under_every_strategy_when_two_proxies_race() {
 }
 
 /// A worker with all its room free.
-fn idle() -> LoadReport {
+pub(crate) fn idle() -> LoadReport {
     LoadReport {
         status: ServingStatus::Serving,
         running_http_session: 0,

@@ -91,6 +91,8 @@ async fn a_holder_whose_presence_ended_has_a_moment_to_say_that_it_lives() {
         vm.presence(Sign::Opened, 1).await;
         assert_eq!(vm.presence(Sign::Ended, 1).await, Standing::Noted);
         pass(&pool, 1_200.0).await;
+        // Even if it is looked at for another reason.
+        pool.call("reclaim", &vm.holder, &["0"]).await;
         assert_eq!(active(&pool).await, 1, "{saves}");
         match saves {
             "a beat" => drop(vm.renew().await),
@@ -184,6 +186,7 @@ async fn a_quarantined_holder_is_reclaimed_as_soon_as_its_presence_ends() {
     pool.look_after().await;
     assert_eq!(active(&pool).await, 0);
     assert_eq!(pool.view().await.head.quarantined_holders, 0);
+    assert_eq!(pool.repairs("reclaimed_presence").await, 1);
 }
 
 #[tokio::test]
@@ -247,6 +250,38 @@ async fn leases_since_the_heartbeat_before_last_are_on_their_way() {
     sessions(&pool, 0).await;
     pass(&pool, 2_000.0).await;
     assert_eq!(active(&pool).await, 0);
+}
+
+#[tokio::test]
+async fn a_lease_on_its_way_is_not_taken_for_one_that_ended() {
+    let pool = one_worker().await;
+    let (mut vm, mut other) = (Vm::new(&pool, 7), Vm::new(&pool, 8));
+    other.admit().await;
+    vm.presence(Sign::Opened, 1).await;
+    pool.clock().await.advance(TTL_MS - 1_000.0).await;
+    other.renew().await;
+    sessions(&pool, 1).await;
+    vm.admit().await;
+    pool.clock().await.advance(2_000.0).await;
+    vm.presence(Sign::Vouched, 1).await;
+    pool.look_after().await;
+    assert_eq!(pool.view().await.head.quarantined_holders, 1);
+    // The other's stream has ended and its release is lost; this one has not arrived yet.
+    sessions(&pool, 0).await;
+    pass(&pool, 2_000.0).await;
+    assert_eq!(active(&pool).await, 2);
+}
+
+#[tokio::test]
+async fn a_lease_that_is_served_is_not_taken_for_another_that_has_not_arrived() {
+    let pool = one_worker().await;
+    let _vm = quarantined(&pool).await;
+    sessions(&pool, 3).await;
+    let mut other = Vm::new(&pool, 8);
+    other.admit().await;
+    sessions(&pool, 3).await;
+    pass(&pool, 2_000.0).await;
+    assert_eq!(active(&pool).await, 4);
 }
 
 #[tokio::test]

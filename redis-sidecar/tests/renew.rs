@@ -1,5 +1,4 @@
 use crate::support::{Pool, Vm, registration};
-use admission::id::BEAT_SHIFT;
 use admission::message::{AdmitAnswer, DenyReason, Held, Verdict};
 use admission::policy::Strategy;
 
@@ -168,8 +167,7 @@ async fn a_list_counts_only_while_its_beat_is_the_last() {
         let extra = [old, kept.as_str()];
         assert_eq!(pool.call("renounce", &vm.holder, &extra).await, ["stale"]);
     }
-    assert_eq!(pool.worker("w1").await.active, 1);
-    let young = ((2_u64 << BEAT_SHIFT) + 5).to_string();
+    let young = vm.admit().await.to_string();
     let reply = pool.call("renounce", &vm.holder, &["2", &young]).await;
     assert_eq!(reply, ["renounced", "0"]);
 }
@@ -246,9 +244,26 @@ async fn a_lifetime_is_what_the_worker_or_its_leases_tell() {
     assert_eq!(pool.register_as("w1", &request).await.lifetime, 1);
     vm.list().await;
     assert_eq!(pool.worker("w1").await.lifetime, 2);
+    let beaten = pool.heartbeat("w1", "a").await;
+    assert_eq!(beaten.advice, admission::message::Advice::Serve);
     request.lifetime = Some(5);
     let answer = pool.register_as("w1", &request).await;
     assert_eq!(answer.advice, admission::message::Advice::Recycle);
+    pool.assert_no_drift().await;
+}
+
+#[tokio::test]
+async fn a_worker_whose_limit_its_leases_tell_of_is_told_to_recycle() {
+    let pool = Pool::with(|policy| policy.max_lifetime = 2).await;
+    pool.register("w1", "a").await;
+    let mut vm = Vm::new(&pool, 7);
+    vm.admit().await;
+    vm.admit().await;
+    pool.wipe().await;
+    pool.register("w1", "a").await;
+    vm.list().await;
+    let beaten = pool.heartbeat("w1", "a").await;
+    assert_eq!(beaten.advice, admission::message::Advice::Recycle);
     pool.assert_no_drift().await;
 }
 
@@ -288,5 +303,38 @@ async fn a_wrong_digest_is_noticed_and_a_wrong_count_too() {
         let mut request = vm.next();
         request.held = Some(wrong);
         assert_eq!(vm.send(&request).await.verdict, Verdict::List);
+    }
+}
+
+#[tokio::test]
+async fn reasserted_leases_end_as_others_do_under_every_strategy() {
+    for strategy in Strategy::ALL {
+        let pool = Pool::with(|policy| {
+            policy.strategy = strategy;
+            policy.max_concurrent = 10;
+        })
+        .await;
+        let arrive = async || {
+            pool.register("w1", "a").await;
+            pool.report("w1", "a", Some(crate::race::idle())).await;
+        };
+        arrive().await;
+        let mut vm = Vm::new(&pool, 7);
+        for _ in 0..3 {
+            vm.admit().await;
+        }
+        pool.wipe().await;
+        arrive().await;
+        assert_eq!(vm.list().await.verdict, Verdict::Kept);
+        vm.admit().await;
+        pool.assert_no_drift().await;
+        for number in vm.held.keys().copied().collect::<Vec<_>>() {
+            vm.release(number).await;
+        }
+        assert_eq!(pool.worker("w1").await.active, 0, "{strategy:?}");
+        pool.assert_no_drift().await;
+        let explanation = pool.explain(&Default::default()).await;
+        let unknown = explanation.workers[0].inputs.get("leases_since_report");
+        assert!(unknown.is_none_or(|leases| *leases == 0.0), "{unknown:?}");
     }
 }

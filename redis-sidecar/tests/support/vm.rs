@@ -116,6 +116,24 @@ impl<'a> Vm<'a> {
         self.send(&request).await
     }
 
+    /// The number of the presence last heard of, as the store has it: 0 before the first.
+    pub(crate) async fn last_presence(&self) -> u64 {
+        /// After the format, the beat, a count and a digest: see lua/lib/holder.lua.
+        const PRESENCE: std::ops::Range<usize> = 17..25;
+        let key = format!("ws:{{{}}}:holder:{}", self.pool.name, self.holder.epoch);
+        let mut connection = self.pool.redis.connection().await;
+        let mut ask = redis::cmd("HGET");
+        let head: Option<Vec<u8>> = ask
+            .arg(key)
+            .arg("head")
+            .query_async(&mut connection)
+            .await
+            .expect("a head or none");
+        head.map_or(0, |head| {
+            f64::from_be_bytes(head[PRESENCE].try_into().expect("a number")) as u64
+        })
+    }
+
     pub(crate) async fn presence(&self, sign: Sign, number: u64) -> Standing {
         let store = &self.pool.store;
         let told = store.presence(&self.pool.name, &self.holder, sign, number);
