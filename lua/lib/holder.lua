@@ -210,10 +210,15 @@ function Holder.agrees(holder, count, digest, under_way)
   return rest.count == count and rest.digest == digest
 end
 
+-- What spoke against the end of a presence may be what was lost.
+local function rebuild_began_lately(pool)
+  return pool.rebuild_at > 0 and pool.now - pool.rebuild_at < Holder.GRACE_MS
+end
+
 -- What the passing of time has made of it: nil, 'quarantine', or why it is to be reclaimed.
 function Holder.fate(pool, holder)
   local ttl = pool.policy.lease_ttl_ms
-  if holder.closed_at > 0 and Rebuild.age(pool) >= Holder.GRACE_MS
+  if holder.closed_at > 0 and not rebuild_began_lately(pool)
     and (holder.quarantined == 1 or pool.now - holder.closed_at >= Holder.GRACE_MS) then
     return 'presence'
   elseif pool.now - holder.beaten_at < ttl then

@@ -14,16 +14,11 @@ function Rebuild.begin(pool)
   Repair.count('rebuilds', 1)
 end
 
--- How long one has been under way. What was said shortly before it began may have been lost.
-function Rebuild.age(pool)
-  return pool.rebuild_at > 0 and pool.now - pool.rebuild_at or 1 / 0
-end
-
 function Rebuild.is_under_way(pool)
   if pool.rebuild_at == 0 then
     return false
   end
-  local age = Rebuild.age(pool)
+  local age = pool.now - pool.rebuild_at
   return age < pool.policy.rebuild_ms
     or (age < pool.policy.lease_ttl_ms and redis.call('ZCARD', Keys.awaited) > 0)
 end

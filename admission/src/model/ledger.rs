@@ -47,7 +47,7 @@ impl Default for Settings {
             lease_ttl_ms: 15_000,
             grace_ms: 1_500,
             rebuild_ms: 1_500,
-            step_max_ms: 1_000,
+            step_max_ms: 700,
             reclaim_max: 256,
         }
     }
