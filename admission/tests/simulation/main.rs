@@ -25,6 +25,8 @@ use std::time::Instant;
 use world::World;
 
 const SEEDS: u64 = 2_000;
+/// Enough for each guard to be missed, with room to spare.
+const MUTANT_SEEDS: u64 = 2_000;
 /// The last lines before a violation say most.
 const LINES: usize = 60;
 
@@ -50,6 +52,26 @@ fn replay(seed: u64, lines: usize) -> Result<(), Violation> {
         println!("replay: BERTH_SEED={seed} cargo test -p admission --release --test simulation -- --nocapture leases");
     }
     result
+}
+
+/// The first seed that violates a rule.
+fn first_violation(guards: Guards, seeds: u64) -> Option<(u64, Violation)> {
+    (1..=seeds).find_map(|seed| run(seed, guards).err().map(|violation| (seed, violation)))
+}
+
+/// A judge that never finds anything judges nothing.
+#[test]
+#[allow(clippy::print_stdout)]
+fn every_guard_is_missed_when_it_is_gone() {
+    let seeds = number("BERTH_MUTANT_SEEDS").unwrap_or(MUTANT_SEEDS);
+    let mut unnoticed = Vec::new();
+    for (name, guards) in Guards::each_off() {
+        match first_violation(guards, seeds) {
+            Some((seed, violation)) => println!("{name}: seed {seed}, {}", violation.rule),
+            None => unnoticed.push(name),
+        }
+    }
+    assert!(unnoticed.is_empty(), "nobody misses {unnoticed:?}");
 }
 
 #[test]
