@@ -118,6 +118,8 @@ pub(crate) enum Fault {
     FreezeEnvoy { envoy: usize, us: u64 },
     Trap { envoy: usize },
     CutPresence { envoy: usize },
+    /// Its beats are lost for a while.
+    Muffle { envoy: usize, us: u64 },
     CrashSidecar { sidecar: usize },
     StartSidecar { sidecar: usize },
     FreezeSidecar { sidecar: usize, us: u64 },
@@ -135,7 +137,8 @@ pub(crate) enum Fault {
 struct Entry {
     at_us: u64,
     order: u64,
-    event: Event,
+    /// Boxed, because the heap moves its entries around.
+    event: Box<Event>,
 }
 
 impl PartialEq for Entry {
@@ -167,6 +170,7 @@ impl Queue {
     pub(crate) fn push(&mut self, at_us: u64, event: Event) {
         self.order += 1;
         let order = self.order;
+        let event = Box::new(event);
         self.heap.push(Entry {
             at_us,
             order,
@@ -175,6 +179,6 @@ impl Queue {
     }
 
     pub(crate) fn pop(&mut self) -> Option<(u64, Event)> {
-        self.heap.pop().map(|entry| (entry.at_us, entry.event))
+        self.heap.pop().map(|entry| (entry.at_us, *entry.event))
     }
 }

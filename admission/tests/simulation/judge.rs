@@ -67,7 +67,7 @@ impl World {
     /// Looks at what the store just did.
     pub(crate) fn judge_changes(&mut self) {
         if let Err(what) = self.store.ledger.check() {
-            self.violate("I2 active = leases", what);
+            self.violate("I2 the ledger is consistent", what);
         }
         for change in self.store.ledger.take_changes() {
             let Some(vm) = self.epochs.get(&change.epoch).copied() else {

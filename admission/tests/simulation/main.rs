@@ -3,6 +3,7 @@
 //!
 //!   BERTH_SEEDS=100000   how many worlds
 //!   BERTH_SEED=17        only this one, with its whole history
+//!   BERTH_GUARD=grace    without this guard only
 #![cfg(not(target_arch = "wasm32"))]
 
 mod chance;
@@ -65,7 +66,9 @@ fn first_violation(guards: Guards, seeds: u64) -> Option<(u64, Violation)> {
 fn every_guard_is_missed_when_it_is_gone() {
     let seeds = number("BERTH_MUTANT_SEEDS").unwrap_or(MUTANT_SEEDS);
     let mut unnoticed = Vec::new();
-    for (name, guards) in Guards::each_off() {
+    let only = std::env::var("BERTH_GUARD").ok();
+    let wanted = |name: &str| only.as_ref().is_none_or(|only| only == name);
+    for (name, guards) in (Guards::each_off().into_iter()).filter(|(name, _)| wanted(name)) {
         match first_violation(guards, seeds) {
             Some((seed, violation)) => println!("{name}: seed {seed}, {}", violation.rule),
             None => unnoticed.push(name),

@@ -134,6 +134,11 @@ impl Plan<'_> {
         self.need_sidecars(at_us.saturating_sub(5 * SECOND), end_us + 4 * SECOND);
         self.add(at_us, Fault::StopStore);
         if self.chance.in_thousand(500) {
+            let envoy = self.chance.between(0, self.envoys as u64) as usize;
+            let us = down_us + self.chance.between(SECOND, 5 * SECOND / 2);
+            self.add(at_us, Fault::Muffle { envoy, us });
+        }
+        if self.chance.in_thousand(500) {
             self.add(end_us, Fault::StartStoreEmpty);
         } else {
             let lost_us = self.chance.between(1_000, SECOND);
@@ -259,6 +264,9 @@ impl World {
                     };
                     self.after(way, ended);
                 }
+            }
+            Fault::Muffle { envoy, us } => {
+                self.envoys[envoy].muffled_until_us = self.now_us + us;
             }
             Fault::CrashSidecar { sidecar } => {
                 if !self.is_needed(sidecar) {

@@ -167,6 +167,10 @@ impl World {
         let token = self.tokens;
         self.vms[vm].waiting.insert(token, call.clone());
         self.after(TIMEOUT_US, Event::Timeout { vm, token });
+        let muffled = self.now_us < self.envoys[self.vms[vm].envoy].muffled_until_us;
+        if muffled && matches!(call, Call::Renew(_)) {
+            return;
+        }
         let sidecar = self.sidecar_of(vm);
         for arrival in self.weather.send(&mut self.chance).into_iter().flatten() {
             let call = call.clone();

@@ -144,7 +144,7 @@ impl Ledger {
     }
 
     fn is_last(&self, epoch: &str, beat: u64) -> bool {
-        (self.holders.get(epoch)).is_some_and(|record| record.beat == beat)
+        (self.holders.get(epoch)).is_some_and(|record| record.beat == beat && !record.reclaimed)
     }
 
     pub fn presence(&mut self, holder: &HolderId, number: u64, presence: Presence) {
@@ -163,6 +163,7 @@ impl Ledger {
                 record.open = true;
                 record.closing_at_ms = None;
                 record.vouched_at_ms = Some(now_ms);
+                self.await_report(holder.epoch.as_str());
             }
             Presence::Ended => {
                 // Said twice, it does not begin again.
