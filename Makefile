@@ -4,7 +4,7 @@
 # BERTH_FILTER_WASM, BERTH_BIN_DIR); set one in the environment to use another.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test test-full test-nightly mutants bench-choose bench-sewt plots lint fmt check clean
+.PHONY: help setup build run test test-full test-nightly mutants chaos recoveries bench-choose bench-sewt plots lint fmt check clean
 # The targets share target/ and .tools/, and cargo uses all cores by itself.
 .NOTPARALLEL:
 
@@ -39,6 +39,18 @@ test-nightly: ## Compare every strategy with its model over 100,000 events for e
 mutants: ## Remove the core's guards one at a time; its tests must notice each (1 minute)
 	@scripts/setup.sh test
 	@scripts/mutants.sh
+
+# What is drawn is the seed's; see tests/chaos/main.rs.
+SEED ?= 1
+MINUTES ?= 5
+
+chaos: ## Break a fleet again and again and judge it: SEED=1 MINUTES=5
+	@scripts/setup.sh run
+	@scripts/build.sh
+	@scripts/chaos.sh --seed $(SEED) --minutes $(MINUTES)
+
+recoveries: ## Show how long the fleet took to be well again, as the tests last measured it
+	@cargo run --quiet --release --bin recoveries
 
 bench-choose: ## Measure decisions per second against the number of workers (4 minutes)
 	@scripts/setup.sh test

@@ -13,7 +13,7 @@
 -- Keeps    nothing: it only reads
 -- Cost     O(page), a page being about 200 workers (all of them in a small pool)
 
-local pool = Pool.open()
+local pool = Pool.look()
 if not pool then
   return { 'unknown_pool' }
 end

@@ -4,6 +4,7 @@
 -- ARGV 1   worker id
 -- ARGV 2   incarnation
 -- ARGV 3   what the worker says about its load, as JSON; empty for nothing
+-- ARGV 4   sessions it has now; empty when it does not say
 -- Returns  serve | drain | recycle, active, lifetime
 --          register        this worker or this incarnation is not known
 --          unknown_pool    the pool has no policy
@@ -25,6 +26,10 @@ if load then
   report.load, report.load_birth = load, worker.birth
   Report.write(worker.id, report)
 end
+-- Leases since its last heartbeat may be on their way to it.
+local sessions = tonumber(ARGV[4])
+worker.surplus = sessions and math.max(0, worker.active - sessions - worker.taken) or 0
+worker.previous, worker.taken = worker.heartbeat, 0
 Advice.see(pool, worker, load)
 Pool.save(pool)
 return Advice.of(worker)

@@ -2,12 +2,14 @@
 --
 -- KEYS     the pool's keys (lib/keys.lua)
 -- ARGV     none
--- Returns  done | again    again: more is due than one call should do
+-- Returns  done | again, rebuild, epochs    again: more is due than one call should do; the number of
+--          the rebuild under way, or 0; holders to look at, at most 64
 --          unknown_pool    the pool has no policy
--- Uses     Former Index Pool Sweep Worker
+-- Uses     Former Index Pool Rebuild Sweep Worker
 -- Keeps    I11 I14 I15: stale workers leave, tombstones and long absent workers are forgotten
 -- Cost     bounded: at most 256 workers and 1,000 tombstones
 
+local HOLDERS_MAX = 64
 local TOMBSTONES_MAX = 1000
 
 local pool = Pool.open()
@@ -40,5 +42,8 @@ end
 local swept = Sweep.run(pool)
 local tombstones_done = forget_tombstones()
 local absent_done = forget_absent()
+local rebuild = Rebuild.goes_on(pool) and pool.rebuild or 0
+local due = redis.call('ZRANGE', Keys.holders, '-inf', pool.now, 'BYSCORE', 'LIMIT', 0, HOLDERS_MAX)
 Pool.save(pool)
-return { swept and tombstones_done and absent_done and 'done' or 'again' }
+local word = swept and tombstones_done and absent_done and 'done' or 'again'
+return { word, string.format('%.0f', rebuild), unpack(due) }

@@ -6,11 +6,13 @@
 -- ARGV 3   address, ip:port
 -- ARGV 4   the worker's own max_concurrent, 0 for none
 -- ARGV 5   weight, above 0
+-- ARGV 6   lifetime as it was last told, 0 when it was not
 -- Returns  serve | drain | recycle, active, lifetime
 --          unknown_pool    the pool has no policy
 -- Uses     Advice Dice Former Pool Worker
 -- Keeps    I2 I3: a new incarnation starts with neither leases nor lifetime; leases of the old one
---          stay with the old one, and count again if it comes back
+--          stay with the old one, and count again if it comes back; a lifetime that the store has
+--          forgotten is told by the worker
 -- Cost     O(log N) in the pool's workers; at most 9 calls
 
 local pool = Pool.open()
@@ -33,8 +35,9 @@ if worker.state == Worker.REMOVED then
   -- Whoever reached its limit in this life stays there.
   worker.state = worker.limit_at > 0 and Worker.RECYCLING or Worker.AVAILABLE
 end
+worker.lifetime = math.max(worker.lifetime, tonumber(ARGV[6]))
 if worker.state == Worker.AVAILABLE and Worker.at_its_limit(pool, worker) then
-  Worker.reach_limit(pool, worker) -- the limit was lowered while it was away
+  Worker.reach_limit(pool, worker) -- the limit was lowered while it was away, or its lifetime forgotten
 end
 worker.address = address
 worker.max_concurrent = tonumber(ARGV[4])

@@ -6,10 +6,10 @@
 --          bytes_read, bytes_written; at most 64 leases
 -- Returns  released, for each lease a digit: 1 it was held, 0 it was not
 --          unknown_pool    the pool has no policy
--- Uses     Ejection Index Lease Pool Report
+-- Uses     Ejection Holder Index Lease Pool Repair Report
 -- Keeps    I2 I3 I4 I5: a second release changes nothing; an id released before its admit arrives
 --          is remembered for one lease_ttl_ms, and so is every ended one
--- Cost     O(log N) in the pool's workers for each lease; at most 10 calls each
+-- Cost     O(log N) in the pool's workers for each lease; at most 8 calls each and 4 for all
 
 local FIELDS = 9
 local RELEASES_MAX = 64
@@ -18,15 +18,19 @@ local pool = Pool.open()
 if not pool then
   return { 'unknown_pool' }
 end
-local known = {}
+local known, missing, numbers = {}, 0, {}
+for first = 1, math.min(#ARGV, RELEASES_MAX * FIELDS), FIELDS do
+  numbers[#numbers + 1] = ARGV[first]
+end
+local holder = Holder.open(unpack(numbers))
 
 for first = 1, math.min(#ARGV, RELEASES_MAX * FIELDS), FIELDS do
   local seq, lease_id, use, outcome, handshake_us, upgrade_us, session_us, bytes_read, bytes_written =
     unpack(ARGV, first, first + FIELDS - 1)
-  local lease = Lease.read(seq)
+  local lease = Lease.of(holder, seq)
   if lease then
     local worker = Lease.worker_of(lease)
-    Lease.give_back(pool, worker, lease, seq, use == 'used')
+    Lease.give_back(pool, worker, lease, holder, seq, use == 'used')
     if worker then
       Ejection.judge(pool, worker, lease, outcome)
       local report = Report.read(worker.id)
@@ -44,8 +48,11 @@ for first = 1, math.min(#ARGV, RELEASES_MAX * FIELDS), FIELDS do
     end
   end
   known[#known + 1] = lease and '1' or '0'
+  missing = missing + (lease and 0 or 1)
   Lease.bury(pool, lease_id)
 end
 
+Repair.count('tombstoned', missing)
+Holder.save(holder)
 Pool.save(pool)
 return { 'released', table.concat(known) }

@@ -4,11 +4,11 @@
 -- ARGV 1   cursor, '0' for the first page
 -- Returns  view, next cursor ('0': this was the last page), then as JSON: pool, policy, workers
 --          unknown_pool    the pool has no policy
--- Uses     Page Pool Report Worker
+-- Uses     Page Pool Rebuild Report Worker
 -- Keeps    nothing: it only reads
 -- Cost     O(page), a page being about 200 workers (all of them in a small pool)
 
-local pool = Pool.open()
+local pool = Pool.look()
 if not pool then
   return { 'unknown_pool' }
 end
@@ -24,13 +24,15 @@ local function margin_ms()
 end
 
 local counters = redis.call('HGETALL', Keys.pool)
-local rejected, ejections = {}, 0
+local rejected, repairs, ejections = {}, {}, 0
 local policy_text
 for i = 1, #counters, 2 do
   local name, value = counters[i], counters[i + 1]
-  local reason = name:match('^rejected:(.*)$')
+  local reason, kind = name:match('^rejected:(.*)$'), name:match('^repairs:(.*)$')
   if reason then
     rejected[reason] = tonumber(value)
+  elseif kind then
+    repairs[kind] = tonumber(value)
   elseif name == 'ejections' then
     ejections = tonumber(value)
   elseif name == 'policy_text' then
@@ -39,6 +41,9 @@ for i = 1, #counters, 2 do
 end
 if next(rejected) == nil then
   rejected.pool_full = 0 -- cjson writes an empty table as an array
+end
+if next(repairs) == nil then
+  repairs.rebuilds = 0
 end
 
 local function shown(worker)
@@ -74,4 +79,8 @@ return { 'view', next_cursor, cjson.encode({
   recycle_ms = pool.recycle_ms,
   margin_ms = margin_ms(),
   rejected = rejected,
+  repairs = repairs,
+  holders = pool.holders,
+  quarantined_holders = pool.quarantined,
+  rebuilding = Rebuild.is_under_way(pool),
 }), policy_text, workers }

@@ -2,7 +2,7 @@
 
 use admission::id::WorkerId;
 use admission::message::{AdmitRequest, Operation};
-use harness::envoy::{self, Envoy};
+use harness::envoy::{self, Envoy, Filter, Listeners};
 use harness::fleet::scratch;
 use harness::http::Target;
 use harness::scribe::Scribe;
@@ -26,10 +26,13 @@ impl Interview {
             listen: ports::free(),
             admin: ports::free(),
             sidecar: Target::from(scribe.address()),
+            spare: None,
             passthrough: ports::free(),
             workers: vec![],
             least_request: None,
             concurrency: 1,
+            listeners: Listeners::Fixed,
+            filter: Filter::Shipped,
         };
         let adjust = |filter: &mut Value| {
             filter["admit"] = json!("everything");

@@ -1,6 +1,7 @@
 //! Every place comes back, however its session ends.
 
 use harness::api::PoolView;
+use harness::client::UPGRADE;
 use harness::{Fleet, Session, eventually};
 use hyper::StatusCode;
 use serde_json::json;
@@ -155,8 +156,3 @@ async fn a_served_request_gives_its_place_back_and_keeps_its_lifetime() {
         fleet.sees("the request is counted once", counted).await;
     }
 }
-
-/// A handshake as bytes, for clients that leave in the middle of it.
-const UPGRADE: &[u8] = b"GET / HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\n\
-    Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
-    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";

@@ -28,9 +28,12 @@ async fn a_bad_plugin_configuration_stops_envoy_with_a_message_that_names_the_se
         least_request: None,
         admin: ports::free(),
         sidecar: Target::from(ports::free()),
+        spare: None,
         passthrough: ports::free(),
         workers: vec![],
         concurrency: 1,
+        listeners: envoy::Listeners::Fixed,
+        filter: envoy::Filter::Shipped,
     };
     let spoil = |filter: &mut serde_json::Value| filter["watchdog_msec"] = json!(1);
     let envoy = Envoy::start(settings, spoil, directory.path());

@@ -6,7 +6,8 @@ local Former = {}
 -- Lives without leases beyond this are forgotten, the oldest first.
 local FORMER_MAX = 4
 
-local function read_former(id)
+-- The youngest first.
+function Former.lives(id)
   local text = redis.call('HGET', Keys.former, id)
   return text and cmsgpack.unpack(text) or {}
 end
@@ -25,7 +26,7 @@ local function forget_oldest(lives)
 end
 
 function Former.has_leases(id)
-  for _, life in ipairs(read_former(id)) do
+  for _, life in ipairs(Former.lives(id)) do
     if life.active > 0 then
       return true
     end
@@ -35,7 +36,7 @@ end
 
 -- Another incarnation takes the worker's place.
 function Former.retire(worker)
-  local lives = read_former(worker.id)
+  local lives = Former.lives(worker.id)
   table.insert(lives, 1, { incarnation = worker.incarnation, birth = worker.birth,
     active = worker.active, lifetime = worker.lifetime, state = worker.state,
     limit_at = worker.limit_at })
@@ -45,7 +46,7 @@ end
 
 -- Returns the life with this incarnation, which is a former one no more, or nil.
 local function recall_life(id, incarnation)
-  local lives = read_former(id)
+  local lives = Former.lives(id)
   for i, life in ipairs(lives) do
     if life.incarnation == incarnation then
       table.remove(lives, i)
@@ -65,14 +66,48 @@ function Former.begin(pool, worker, incarnation)
   worker.incarnation, worker.birth = incarnation, life.birth
   worker.active, worker.lifetime = life.active, life.lifetime
   worker.state, worker.limit_at = life.state, life.limit_at
+  worker.previous, worker.taken, worker.surplus = 0, 0, 0
   worker.ejections, worker.ejected_at, worker.ejected_until = 0, 0, 0
   redis.call('ZREM', Keys.ejected, worker.id)
   pool.strategy.born(pool, worker)
 end
 
+-- A lease of a life that is not the present one, and perhaps was never known. Returns that life.
+function Former.reassert(pool, id, incarnation, lifetime)
+  local lives, found = Former.lives(id), nil
+  for _, life in ipairs(lives) do
+    if life.incarnation == incarnation then
+      found = life
+    end
+  end
+  if not found then
+    pool.births = pool.births + 1
+    found = { incarnation = incarnation, birth = pool.births, active = 0, lifetime = 0,
+      state = Worker.AVAILABLE, limit_at = 0 }
+    table.insert(lives, 1, found)
+  end
+  found.active = found.active + 1
+  found.lifetime = math.max(found.lifetime, lifetime)
+  if found.state == Worker.AVAILABLE and Worker.at_its_limit(pool, found) then
+    Worker.reach_limit(pool, found)
+  end
+  forget_oldest(lives)
+  write_former(id, lives)
+  return found
+end
+
+-- Whose lease it is: the incarnation with this birth, or nil.
+function Former.incarnation_of(id, birth)
+  for _, life in ipairs(Former.lives(id)) do
+    if life.birth == birth then
+      return life.incarnation
+    end
+  end
+end
+
 -- Gives back a lease that was taken on a former life.
 function Former.give_back(lease, used)
-  local lives = read_former(lease.worker)
+  local lives = Former.lives(lease.worker)
   for _, life in ipairs(lives) do
     if life.birth == lease.birth then
       life.active = life.active - 1

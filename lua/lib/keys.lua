@@ -2,9 +2,14 @@
 
 local Keys = { index = {} }
 
+-- Where the holder's key stands, or several of them.
+Keys.FIRST_HOLDER = 15
+
 -- In the order in which every function receives them (redis-sidecar/src/keys.rs).
-function Keys.name(keys)
-  Keys.pool = keys[1]       -- HASH head, shared, policy_*, rejected:<reason>, ejections
+-- The last argument of every call is not the verb's own: which server this is.
+function Keys.name(keys, server)
+  Keys.server = server
+  Keys.pool = keys[1]       -- HASH head, shared, store_id, policy_*, rejected:<reason>, repairs:<kind>, ejections
   Keys.workers = keys[2]    -- HASH worker -> record
   Keys.reports = keys[3]    -- HASH worker -> what was learned about it
   Keys.heartbeats = keys[4] -- ZSET worker -> last heartbeat: the fresh workers
@@ -15,7 +20,9 @@ function Keys.name(keys)
   Keys.index[1], Keys.index[2], Keys.index[3] = keys[8], keys[9], keys[10]
   Keys.former = keys[11]    -- HASH worker -> its lives before the present one
   Keys.latencies = keys[12] -- ZSET worker -> latency it reports: those that serve
-  Keys.holder = keys[13]    -- HASH lease number -> lease: one holder's leases
+  Keys.holders = keys[13]   -- ZSET epoch -> when to look at that holder again
+  Keys.awaited = keys[14]   -- ZSET epoch -> since when: holders that the present rebuild waits for
+  Keys.holder = keys[Keys.FIRST_HOLDER] -- HASH head, asking, lease number -> lease: one holder
 end
 
 return Keys

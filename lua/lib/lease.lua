@@ -8,35 +8,69 @@ local LEASE = '>dddBBBc0'
 local TOLD = { success = 1, warning = 2, connect_failed = 3, reset_before_headers = 4, reset = 5,
   timeout = 6, unknown = 7 }
 
-function Lease.read(seq)
-  local text = redis.call('HGET', Keys.holder, seq)
-  if not text then
-    return nil
-  end
+function Lease.unpack(text)
   local lease = {}
   lease.birth, lease.lifetime, lease.since, lease.kind, lease.told, lease.worker =
     struct.unpack(LEASE, text)
   return lease
 end
 
-local function write_lease(seq, lease)
-  redis.call('HSET', Keys.holder, seq, struct.pack(LEASE, lease.birth, lease.lifetime, lease.since,
+-- The holder's lease of this number, as it was opened with it.
+function Lease.of(holder, seq)
+  local text = holder.leases[seq]
+  return text and Lease.unpack(text)
+end
+
+local function put_lease(holder, seq, lease)
+  Holder.put(holder, seq, struct.pack(LEASE, lease.birth, lease.lifetime, lease.since,
     lease.kind, lease.told, #lease.worker, lease.worker))
 end
 
-function Lease.take(pool, worker, seq, kind)
+-- The caller saves the holder, here and below.
+function Lease.take(pool, worker, holder, seq, kind)
   pool.connections = pool.connections + 1
   pool.seq = pool.seq + 1
   worker.seq = pool.seq
   worker.active = worker.active + 1
   worker.lifetime = worker.lifetime + 1
+  worker.taken = worker.taken + 1
   if Worker.at_its_limit(pool, worker) then
     Worker.reach_limit(pool, worker)
   end
   pool.strategy.taken(pool, worker, kind)
   Index.save(pool, worker)
-  write_lease(seq, { birth = worker.birth, lifetime = worker.lifetime, since = pool.now,
+  put_lease(holder, seq, { birth = worker.birth, lifetime = worker.lifetime, since = pool.now,
     kind = kind, told = 0, worker = worker.id })
+end
+
+-- Re-asserted leases are older than anything the store knows: no report has yet to hear of them.
+Lease.SINCE_BEFORE = 0
+
+-- The holder has a lease that the store does not have. It was chosen long ago, so the strategy is not
+-- told of a choice, and its lifetime was counted then. Returns whether the limit is passed by it.
+function Lease.reassert(pool, crew, holder, seq, told)
+  local worker = Crew.read(crew, told.worker)
+  if not worker then
+    worker = Worker.new(told.worker)
+    worker.heartbeat, worker.address = Worker.NEVER, told.address
+    Former.begin(pool, worker, told.incarnation)
+    Index.note_heartbeat(pool, worker)
+    Crew.join(crew, worker)
+  end
+  local life = worker
+  if worker.incarnation ~= told.incarnation then
+    life = Former.reassert(pool, worker.id, told.incarnation, told.lifetime)
+  else
+    worker.active = worker.active + 1
+    worker.lifetime = math.max(worker.lifetime, told.lifetime)
+    if worker.state == Worker.AVAILABLE and Worker.at_its_limit(pool, worker) then
+      Worker.reach_limit(pool, worker)
+    end
+  end
+  pool.connections = pool.connections + 1
+  put_lease(holder, seq, { birth = life.birth, lifetime = told.lifetime, since = Lease.SINCE_BEFORE,
+    kind = 1, told = 0, worker = worker.id })
+  return life.active > Worker.limit(pool, life)
 end
 
 -- Returns the worker if this is still the incarnation that the lease was taken on.
@@ -51,12 +85,14 @@ end
 -- Gives the place back, and the lifetime too if the lease was never used. The caller saves the
 -- worker, because what the lease has learned about it may change its place once more. Without a
 -- worker, the lease belongs to a former life of it.
-function Lease.give_back(pool, worker, lease, seq, used)
-  redis.call('HDEL', Keys.holder, seq)
+function Lease.give_back(pool, worker, lease, holder, seq, used)
+  Holder.drop(holder, seq)
   pool.connections = pool.connections - 1
   if worker then
     worker.active = worker.active - 1
     worker.lifetime = worker.lifetime - (used and 0 or 1)
+    -- It may have been the one that the worker did not count.
+    worker.surplus = math.max(0, worker.surplus - 1)
     pool.strategy.left(pool, worker, lease)
   else
     Former.give_back(lease, used)
@@ -72,14 +108,18 @@ function Lease.tells_anew(lease, outcome)
   return lease.told ~= TOLD[outcome]
 end
 
-function Lease.note_told(seq, lease, outcome)
+function Lease.note_told(holder, seq, lease, outcome)
   lease.told = TOLD[outcome]
-  write_lease(seq, lease)
+  put_lease(holder, seq, lease)
 end
 
 -- An ended lease is never admitted again, however late its question comes.
 function Lease.bury(pool, lease_id)
   redis.call('ZADD', Keys.tombstones, pool.now + pool.policy.lease_ttl_ms, lease_id)
+end
+
+function Lease.is_buried(lease_id)
+  return redis.call('ZSCORE', Keys.tombstones, lease_id)
 end
 
 return Lease

@@ -36,6 +36,42 @@ function Page.read(cursor, encode)
   return page[1], '[' .. table.concat(workers, ',') .. ']'
 end
 
+-- A part of one holder's leases: `visit(number, text)` for each. Returns the next cursor.
+function Page.of_holder(key, cursor, visit)
+  local page = redis.call('HSCAN', key, cursor, 'COUNT', PAGE)
+  for i = 1, #page[2], 2 do
+    if tonumber(page[2][i]) then -- else the head
+      visit(page[2][i], page[2][i + 1])
+    end
+  end
+  return page[1]
+end
+
+-- A part of the pool's holders: the next cursor, and their epochs.
+function Page.of_holders(cursor)
+  local page = redis.call('ZSCAN', Keys.holders, cursor, 'COUNT', PAGE)
+  local epochs = {}
+  for i = 1, #page[2], 2 do
+    epochs[#epochs + 1] = page[2][i]
+  end
+  return page[1], epochs
+end
+
+-- Whether the keys name every holder of the pool and no other.
+function Page.are_all_holders(keys)
+  local named = {}
+  for i = Keys.FIRST_HOLDER, #keys do
+    named[keys[i]:match('[^:]+$')] = true
+  end
+  local epochs = redis.call('ZRANGE', Keys.holders, 0, -1)
+  for _, epoch in ipairs(epochs) do
+    if not named[epoch] then
+      return false
+    end
+  end
+  return #epochs == #keys - Keys.FIRST_HOLDER + 1
+end
+
 -- How many workers the passing of time has moved, without anyone having noticed yet.
 function Page.due(pool)
   local oldest = '(' .. string.format('%.17g', pool.now - pool.policy.heartbeat_ttl_ms)

@@ -2,7 +2,7 @@
 
 local Pool = {}
 
-local HEAD = '>dddddddddddddd'
+local HEAD = '>dddddddddddddddddd'
 
 -- Redis may stop for a while and its clock may jump: neither may make anything expire, so the
 -- pool's own clock takes no single step longer than this.
@@ -17,7 +17,8 @@ local function unpack_head(text)
   local head = {}
   head.clock, head.wall, head.seq, head.births, head.connections, head.open, head.at_limit,
     head.recycles, head.overlaps, head.recycle_ms, head.admitted_at, head.interval_ms, head.fired,
-    head.dice = struct.unpack(HEAD, text)
+    head.dice, head.rebuild, head.rebuild_at, head.holders, head.quarantined =
+    struct.unpack(HEAD, text)
   return head
 end
 
@@ -25,7 +26,7 @@ local function pack_head(head)
   return struct.pack(HEAD,
     head.clock, head.wall, head.seq, head.births, head.connections, head.open, head.at_limit,
     head.recycles, head.overlaps, head.recycle_ms, head.admitted_at, head.interval_ms, head.fired,
-    head.dice)
+    head.dice, head.rebuild, head.rebuild_at, head.holders, head.quarantined)
 end
 
 local function wall_ms()
@@ -38,13 +39,14 @@ function Pool.found(dice)
   redis.call('HSET', Keys.pool, 'head', pack_head({
     clock = 0, wall = wall_ms(), seq = 0, births = 0, connections = 0, open = 0, at_limit = 0,
     recycles = 0, overlaps = 0, recycle_ms = 0, admitted_at = 0, interval_ms = 0, fired = 0,
-    dice = dice,
+    dice = dice, rebuild = 0, rebuild_at = 0, holders = 0, quarantined = 0,
   }))
 end
 
--- Opens the pool at this moment. Returns nil when it has no policy, that is, does not exist.
-function Pool.open()
-  local stored = redis.call('HMGET', Keys.pool, 'head', 'policy_mark', 'shared')
+-- The pool at this moment, for those who only read. Returns nil when it has no policy, that is, does
+-- not exist.
+function Pool.look()
+  local stored = redis.call('HMGET', Keys.pool, 'head', 'policy_mark', 'shared', 'store_id')
   if not stored[2] then
     return nil
   end
@@ -56,6 +58,17 @@ function Pool.open()
   pool.policy = Policy.read(stored[2])
   pool.strategy = Strategies[pool.policy.strategy]
   pool.shared = stored[3]
+  pool.store_id = stored[4]
+  return pool
+end
+
+-- The same, for those who write. On another server than the last time, its data may be old or gone.
+function Pool.open()
+  local pool = Pool.look()
+  if pool and pool.store_id ~= Keys.server then
+    Rebuild.begin(pool)
+    redis.call('HSET', Keys.pool, 'store_id', Keys.server, 'head', pack_head(pool))
+  end
   return pool
 end
 

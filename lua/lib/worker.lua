@@ -2,12 +2,18 @@
 
 local Worker = {}
 
-local WORKER = '>IIdddIddBBddBBBddddBc0Bc0Bc0Bc0'
+-- previous: its heartbeat before the last. taken: leases since the last. surplus: leases above the
+-- sessions that it told with the last, as far as they are not known to have ended since.
+local WORKER = '>IIdddIddBBddBBBdddddIIBc0Bc0Bc0Bc0'
 
 Worker.AVAILABLE = 0
 Worker.DRAINING = 1 -- finishes its sessions and stays
 Worker.RECYCLING = 2 -- finishes its sessions and restarts
 Worker.REMOVED = 3 -- finishes its sessions and is forgotten
+
+-- The heartbeat of one that never sent any: older than the longest heartbeat_ttl_ms, whatever the
+-- pool's clock shows.
+Worker.NEVER = -2 * 86400000
 
 -- Not in a kind's index: no rank is as high.
 Worker.UNRANKED = 1 / 0
@@ -21,7 +27,7 @@ function Worker.new(id)
     id = id, active = 0, lifetime = 0, seq = 0, heartbeat = 0, birth = 0, max_concurrent = 0,
     weight = 1, limit_at = 0, state = Worker.AVAILABLE, ejections = 0, ejected_at = 0,
     ejected_until = 0, open = 0, at_limit = 0, eligible = 0, clock = 0, scores = Worker.unranked(),
-    prefix = '', incarnation = '', address = '', inputs = '',
+    previous = 0, taken = 0, surplus = 0, prefix = '', incarnation = '', address = '', inputs = '',
   }
 end
 
@@ -34,8 +40,8 @@ function Worker.read(id)
   worker.active, worker.lifetime, worker.seq, worker.heartbeat, worker.birth,
     worker.max_concurrent, worker.weight, worker.limit_at, worker.state, worker.ejections,
     worker.ejected_at, worker.ejected_until, worker.open, worker.at_limit, worker.eligible,
-    worker.clock, scores[1], scores[2], scores[3], worker.prefix, worker.incarnation,
-    worker.address, worker.inputs = struct.unpack(WORKER, text)
+    worker.clock, scores[1], scores[2], scores[3], worker.previous, worker.taken, worker.surplus,
+    worker.prefix, worker.incarnation, worker.address, worker.inputs = struct.unpack(WORKER, text)
   worker.scores = scores
   return worker
 end
@@ -46,7 +52,8 @@ function Worker.write(worker)
     worker.active, worker.lifetime, worker.seq, worker.heartbeat, worker.birth,
     worker.max_concurrent, worker.weight, worker.limit_at, worker.state, worker.ejections,
     worker.ejected_at, worker.ejected_until, worker.open, worker.at_limit, worker.eligible,
-    worker.clock, scores[1], scores[2], scores[3], #worker.prefix, worker.prefix,
+    worker.clock, scores[1], scores[2], scores[3], worker.previous, worker.taken, worker.surplus,
+    #worker.prefix, worker.prefix,
     #worker.incarnation, worker.incarnation, #worker.address, worker.address,
     #worker.inputs, worker.inputs))
 end
@@ -62,13 +69,18 @@ function Worker.is_open(pool, worker)
     and Worker.is_fresh(pool, worker) and (max_lifetime == 0 or worker.lifetime < max_lifetime)
 end
 
--- The worker may lower the pool's limit for itself, never raise it.
-function Worker.has_room(pool, worker)
+-- The worker may lower the pool's limit for itself, never raise it. Nothing is known of what a former
+-- life asked for.
+function Worker.limit(pool, worker)
   local limit = pool.policy.max_concurrent
-  if worker.max_concurrent > 0 then
+  if worker.max_concurrent and worker.max_concurrent > 0 then
     limit = math.min(limit, worker.max_concurrent)
   end
-  return worker.active < limit
+  return limit
+end
+
+function Worker.has_room(pool, worker)
+  return worker.active < Worker.limit(pool, worker)
 end
 
 -- The worker has had all the sessions it may have. It gets nothing new until it restarts, even if

@@ -58,6 +58,7 @@ fn measure(redis: &Redis, subject: &Subject, questions: u64) -> Result<f64> {
         .args(&subject.call)
         .arg(subject.keys.len().to_string())
         .args(&subject.keys)
+        .arg("bench") // which server this is: lua/lib/keys.lua
         .stderr(Stdio::null())
         .output()?;
     let text = String::from_utf8(output.stdout)?;
@@ -128,6 +129,7 @@ fn policies() -> Vec<(String, Policy)> {
         max_lifetime: 1_000_000,
         heartbeat_ttl_ms: 86_400_000,
         forget_ms: 86_400_000,
+        rebuild_ms: 0,
         ..Policy::default()
     };
     let mut policies: Vec<_> = (Strategy::ALL.into_iter())
@@ -162,6 +164,7 @@ async fn index_subject(
             incarnation: Incarnation::parse("a")?,
             max_concurrent: None,
             weight: 1.0,
+            lifetime: None,
         };
         let worker = WorkerId::parse(&format!("worker-{number}"))?;
         store.register(&pool, &worker, &request).await?;

@@ -2,16 +2,21 @@
 //! of those its script's header lists.
 
 use crate::explain::ExplainPage;
+use crate::lease_view::{Audit, LeaseRow, LeaseView};
+use crate::store::{Reaped, Standing};
 use crate::view::PoolPage;
+use admission::id::{Epoch, ProxyId};
 use admission::message::{
-    AdmitAnswer, AdmitRequest, Admitted, Advice, Denied, DenyReason, WorkerAnswer,
+    AdmitAnswer, AdmitRequest, Admitted, Advice, Denied, DenyReason, RenewAnswer, Verdict,
+    WorkerAnswer,
 };
 
 pub(crate) fn decision(request: &AdmitRequest, reply: &[String]) -> Option<AdmitAnswer> {
     match reply {
-        [word, worker, address, active, lifetime, probe] if word == "admitted" => {
+        [word, worker, incarnation, address, active, lifetime, probe] if word == "admitted" => {
             Some(AdmitAnswer::Admitted(Admitted {
                 worker: worker.parse().ok()?,
+                incarnation: incarnation.parse().ok()?,
                 address: address.parse().ok()?,
                 lease: request.lease.clone(),
                 active: active.parse().ok()?,
@@ -59,6 +64,101 @@ pub(crate) fn advice(reply: &[String]) -> Option<WorkerAnswer> {
         active,
         lifetime,
     })
+}
+
+/// `verdict, lost, rebuilding, lease_ttl_ms`
+pub(crate) fn renewed(reply: &[String]) -> Option<RenewAnswer> {
+    match reply {
+        [verdict, lost, rebuilding, lease_ttl_ms] => Some(RenewAnswer {
+            verdict: Verdict::parse(verdict)?,
+            lost: lost == "1",
+            rebuilding: rebuilding == "1",
+            lease_ttl_ms: lease_ttl_ms.parse().ok()?,
+        }),
+        _ => None,
+    }
+}
+
+/// `inventory, next cursor, numbers…`
+pub(crate) fn inventory(reply: &[String]) -> Option<(Option<String>, Vec<u64>)> {
+    match reply {
+        [word, next, numbers @ ..] if word == "inventory" => {
+            let numbers = numbers.iter().map(|number| number.parse().ok());
+            let next = (next != "0").then(|| next.clone());
+            Some((next, numbers.collect::<Option<_>>()?))
+        }
+        _ => None,
+    }
+}
+
+/// `holders, next cursor, epochs…`
+pub(crate) fn holders(reply: &[String]) -> Option<(Option<String>, Vec<Epoch>)> {
+    match reply {
+        [word, next, epochs @ ..] if word == "holders" => {
+            let epochs = epochs.iter().map(|epoch| epoch.parse().ok());
+            let next = (next != "0").then(|| next.clone());
+            Some((next, epochs.collect::<Option<_>>()?))
+        }
+        _ => None,
+    }
+}
+
+/// `leases, next cursor, proxy`, and as JSON: `leases`
+pub(crate) fn leases(reply: &[String], epoch: &Epoch) -> Option<(Option<String>, Vec<LeaseView>)> {
+    match reply {
+        [word, next, proxy, leases] if word == "leases" => {
+            let rows: Vec<LeaseRow> = serde_json::from_str(leases).ok()?;
+            let proxy = ProxyId::lossy(proxy.as_bytes());
+            let shown = rows.into_iter().map(|row| row.shown(&proxy, epoch));
+            let next = (next != "0").then(|| next.clone());
+            Some((next, shown.collect()))
+        }
+        _ => None,
+    }
+}
+
+/// `audited`, and what was found as JSON
+pub(crate) fn audited(reply: &[String]) -> Option<Audit> {
+    match reply {
+        [word, found] if word == "audited" => serde_json::from_str(found).ok(),
+        _ => None,
+    }
+}
+
+/// `done | again, rebuild, epochs…`: whether to ask again, and what is known so far.
+pub(crate) fn reaped(reply: &[String]) -> Option<(bool, Reaped)> {
+    match reply {
+        [word, rebuild, due @ ..] if word == "done" || word == "again" => {
+            let due = due.iter().map(|epoch| epoch.parse().ok());
+            let reaped = Reaped {
+                rebuild: number_unless_0(rebuild)?,
+                due: due.collect::<Option<_>>()?,
+            };
+            Some((word == "again", reaped))
+        }
+        _ => None,
+    }
+}
+
+/// `present, rebuild` or a word alone.
+pub(crate) fn standing(reply: &[String]) -> Option<Standing> {
+    match reply {
+        [word, rebuild] if word == "present" => Some(Standing::Present {
+            rebuild: number_unless_0(rebuild)?,
+        }),
+        [word] => match word.as_str() {
+            "reclaimed" => Some(Standing::Reclaimed),
+            "superseded" => Some(Standing::Superseded),
+            "noted" => Some(Standing::Noted),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn number_unless_0(text: &str) -> Option<Option<u64>> {
+    let number: u64 = text.parse().ok()?;
+    Some((number != 0).then_some(number))
 }
 
 /// `view, next cursor`, and as JSON: `pool, policy, workers`

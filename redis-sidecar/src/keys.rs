@@ -4,7 +4,7 @@
 use admission::id::{Epoch, PoolName};
 
 /// The keys of a pool, in the order that `lua/lib/keys.lua` names them.
-pub fn pool_keys(pool: &PoolName) -> [String; 12] {
+pub fn pool_keys(pool: &PoolName) -> [String; 14] {
     [
         "pool",
         "workers",
@@ -18,11 +18,13 @@ pub fn pool_keys(pool: &PoolName) -> [String; 12] {
         "index:3",
         "former",
         "latencies",
+        "holders",
+        "awaited",
     ]
     .map(|name| format!("ws:{{{pool}}}:{name}"))
 }
 
-/// The leases of one holder in a pool: the key after the pool's own.
+/// One holder in a pool, with its leases: the key after the pool's own.
 pub(crate) fn holder_key(pool: &PoolName, epoch: &Epoch) -> String {
     format!("ws:{{{pool}}}:holder:{epoch}")
 }

@@ -7,15 +7,19 @@
 //!
 //! `operator` is the other side: the commands that ask a running sidecar.
 
+mod auditor;
+mod connection;
 mod decode;
 pub mod error;
 pub mod explain;
 mod keys;
+pub mod lease_view;
 pub mod library;
 mod link;
 pub mod metrics;
 pub mod operator;
 pub mod plot;
+pub mod presence;
 pub mod reaper;
 mod routes;
 pub mod serve;

@@ -45,22 +45,31 @@ pub const FOUNDATION: [Source; 8] =
 pub const STRATEGIES: [Source; 8] = sources!("strategies/": "lifetime_first" "round_robin"
     "least_connections" "random" "sewt" "score" "nodeads" "noerrors");
 /// What builds on strategies.
-pub const MODULES: [Source; 9] =
-    sources!("lib/": "pool" "index" "former" "lease" "ejection" "sweep" "report" "advice" "page");
+pub const MODULES: [Source; 13] = sources!("lib/": "repair" "holder" "rebuild" "pool" "index"
+    "former" "crew" "lease" "ejection" "sweep" "report" "advice" "page");
 
 const ALLOW_OOM: Option<&str> = Some("allow-oom");
 const NO_WRITES: Option<&str> = Some("no-writes");
 
-pub const VERBS: [Verb; 11] = verbs! {
+pub const VERBS: [Verb; 20] = verbs! {
     "admit" None,
     "release" ALLOW_OOM,
     "observe" ALLOW_OOM,
+    "renew" ALLOW_OOM,
+    "reassert" None,
+    "renounce" ALLOW_OOM,
+    "presence" ALLOW_OOM,
+    "reclaim" ALLOW_OOM,
     "register" None,
     "heartbeat" ALLOW_OOM,
     "drain" ALLOW_OOM,
     "remove" ALLOW_OOM,
     "reap" ALLOW_OOM,
     "policy" None,
+    "inventory" NO_WRITES,
+    "holders" NO_WRITES,
+    "leases" NO_WRITES,
+    "audit" NO_WRITES,
     "view" NO_WRITES,
     "explain" NO_WRITES,
 };
@@ -111,7 +120,7 @@ fn join(verbs: &[Verb]) -> String {
         let _ = writeln!(
             text,
             "redis.register_function({{ function_name = PREFIX .. '{name}', flags = {{ {flags} }},\n\
-             callback = function(KEYS, ARGV) Keys.name(KEYS)\n{code}end }})\n"
+             callback = function(KEYS, ARGV) Keys.name(KEYS, table.remove(ARGV))\n{code}end }})\n"
         );
     }
     text

@@ -25,6 +25,8 @@ const DEAD_PEER: Duration = Duration::from_secs(5);
 struct Connected {
     number: u64,
     connection: MultiplexedConnection,
+    /// Which server it leads to: one that was started anew, or another than before, may have lost data.
+    server: Arc<str>,
 }
 
 struct Shared {
@@ -101,10 +103,14 @@ impl Link {
     /// Runs one exchange on the present connection. `None` means there is none.
     pub(crate) async fn call<T>(
         &self,
-        exchange: impl AsyncFnOnce(MultiplexedConnection) -> RedisResult<T>,
+        exchange: impl AsyncFnOnce(MultiplexedConnection, &str) -> RedisResult<T>,
     ) -> Option<RedisResult<T>> {
-        let Connected { number, connection } = self.shared.current()?;
-        let result = exchange(connection).await;
+        let Connected {
+            number,
+            connection,
+            server,
+        } = self.shared.current()?;
+        let result = exchange(connection, &server).await;
         if let Err(error) = &result
             && is_fatal(error)
         {
@@ -148,14 +154,15 @@ fn is_fatal(error: &RedisError) -> bool {
 async fn keep_connected(client: Client, config: AsyncConnectionConfig, shared: Arc<Shared>) {
     let mut pause = RECONNECT_MIN;
     for number in 0.. {
-        match client
-            .get_multiplexed_async_connection_with_config(&config)
-            .await
-        {
-            Ok(connection) => {
-                info!("connected to Redis");
+        match connect(&client, &config).await {
+            Ok((connection, server)) => {
+                info!(%server, "connected to Redis");
                 pause = RECONNECT_MIN;
-                shared.set(Some(Connected { number, connection }));
+                shared.set(Some(Connected {
+                    number,
+                    connection,
+                    server,
+                }));
                 shared.broken.notified().await;
             }
             Err(error) => {
@@ -167,4 +174,22 @@ async fn keep_connected(client: Client, config: AsyncConnectionConfig, shared: A
             }
         }
     }
+}
+
+/// Connects, and learns which server this is: its run id, which it draws whenever it starts.
+async fn connect(
+    client: &Client,
+    config: &AsyncConnectionConfig,
+) -> RedisResult<(MultiplexedConnection, Arc<str>)> {
+    let mut connection = client
+        .get_multiplexed_async_connection_with_config(config)
+        .await?;
+    let mut ask = redis::cmd("INFO");
+    let told: String = ask.arg("server").query_async(&mut connection).await?;
+    let run_id = told.lines().find_map(|line| line.strip_prefix("run_id:"));
+    let run_id = run_id.ok_or((
+        ErrorKind::UnexpectedReturnType,
+        "INFO server names no run_id",
+    ))?;
+    Ok((connection, run_id.trim().into()))
 }

@@ -2,19 +2,20 @@
 //! whoever comes first and costs the others one short script.
 
 use crate::error::StoreError;
+use crate::presence::Presences;
 use crate::store::Store;
 use std::time::Duration;
 use tokio::time::MissedTickBehavior;
 use tracing::warn;
 
 /// Runs until it is aborted.
-pub async fn run(store: Store, every: Duration) {
+pub async fn run(store: Store, presences: Presences, every: Duration) {
     let mut rounds = tokio::time::interval(every);
     rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut failing = false;
     loop {
         rounds.tick().await;
-        let result = reap_all(&store).await;
+        let result = reap_all(&store, &presences).await;
         match &result {
             // The link has told of the outage already.
             Err(StoreError::Unavailable(_)) | Ok(()) => {}
@@ -25,9 +26,15 @@ pub async fn run(store: Store, every: Duration) {
     }
 }
 
-async fn reap_all(store: &Store) -> Result<(), StoreError> {
+async fn reap_all(store: &Store, presences: &Presences) -> Result<(), StoreError> {
     for pool in store.pools() {
-        store.reap(pool).await?;
+        let reaped = store.reap(pool).await?;
+        if let Some(rebuild) = reaped.rebuild {
+            presences.hear_of_rebuild(pool, rebuild);
+        }
+        for epoch in &reaped.due {
+            store.reclaim(pool, epoch).await?;
+        }
     }
     Ok(())
 }

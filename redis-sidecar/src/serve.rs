@@ -2,7 +2,7 @@
 
 use crate::settings::{Listen, Settings};
 use crate::store::Store;
-use crate::{App, app, reaper};
+use crate::{App, app, auditor, connection, reaper};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -23,8 +23,6 @@ pub enum ServeError {
     },
     #[error("redis.url: {0}")]
     Redis(String),
-    #[error("the server ended: {0}")]
-    Ended(std::io::Error),
 }
 
 /// Serves until `stop` is cancelled, then ends gracefully.
@@ -48,41 +46,43 @@ pub async fn serve(settings: &Settings, stop: CancellationToken) -> Result<(), S
     if settings.pools.is_empty() {
         warn!("no pool is configured: every question will be answered unknown_pool");
     }
-    let router = app(App::new(
+    let state = App::stopping_with(
         store.clone(),
         Duration::from_millis(settings.answer_timeout_ms),
-    ));
+        stop.clone(),
+    );
     let reaper = tokio::spawn(reaper::run(
         store.clone(),
+        state.presences().clone(),
         Duration::from_millis(settings.reap_ms),
     ));
+    let auditor = (settings.audit_s > 0).then(|| {
+        let every = Duration::from_secs(settings.audit_s);
+        tokio::spawn(auditor::run(store.clone(), state.metrics(), every))
+    });
     let applied = tokio::spawn(apply_pools(store));
 
+    let router = app(state);
     let mut sockets = Vec::new();
     let mut servers = JoinSet::new();
     for bound in bound {
-        let stopped = stop.clone().cancelled_owned();
+        let (router, stop) = (router.clone(), stop.clone());
         match bound {
             Bound::Tcp(listener) => {
-                let server = axum::serve(listener, router.clone()).with_graceful_shutdown(stopped);
-                servers.spawn(async { server.await });
+                servers.spawn(connection::serve_tcp(listener, router, stop));
             }
             Bound::Unix(listener, socket) => {
                 sockets.push(socket);
-                let server = axum::serve(listener, router.clone()).with_graceful_shutdown(stopped);
-                servers.spawn(async { server.await });
+                servers.spawn(connection::serve_unix(listener, router, stop));
             }
         }
     }
 
-    let result = tokio::select! {
-        ended = servers.join_next() => ended,
-        () = stop.cancelled() => None,
-    };
+    stop.cancelled().await;
     reaper.abort();
     applied.abort();
-    if let Some(Ok(Err(error))) = result {
-        return Err(ServeError::Ended(error));
+    if let Some(auditor) = auditor {
+        auditor.abort();
     }
     if tokio::time::timeout(SHUTDOWN_GRACE, servers.join_all())
         .await

@@ -37,6 +37,14 @@ pub struct PoolHead {
     pub margin_ms: f64,
     /// Denials since the pool began, by reason.
     pub rejected: BTreeMap<String, u64>,
+    /// What was put right since the pool began, by kind.
+    pub repairs: BTreeMap<String, u64>,
+    /// Holders that are believed.
+    pub holders: u64,
+    /// Those of them that are present but silent.
+    pub quarantined_holders: u64,
+    /// The store may have lost data and waits for the holders to tell what they hold.
+    pub rebuilding: bool,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ mod settings;
 use admission::policy::{Policy, Strategy};
 use clap::Parser;
 use harness::backend::Backend;
-use harness::envoy::{self, Envoy, RouteBy};
+use harness::envoy::{self, Envoy, Filter, Listeners, RouteBy};
 use harness::fleet::pool;
 use harness::http::Target;
 use harness::paths;
@@ -215,9 +215,12 @@ fn start_envoys(
             least_request: None,
             admin: loopback(admin),
             sidecar: sidecars[index].door(),
+            spare: None,
             passthrough: backend.address(),
             workers: Vec::new(),
             concurrency: 1,
+            listeners: Listeners::Fixed,
+            filter: Filter::Shipped,
         };
         Envoy::start(settings, |_| {}, logs)
     };

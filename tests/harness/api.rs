@@ -3,13 +3,15 @@
 use crate::http::{self, Answer, Failure, Target};
 use admission::id::{Epoch, HolderId, LeaseId, PoolName, ProxyId, WorkerId};
 use admission::message::{
-    ADMIT_PATH, AdmitAnswer, AdmitRequest, BATCH_MAX, HeartbeatRequest, RELEASE_PATH,
-    RegisterRequest, Release, ReleaseAnswer, ReleaseRequest, Use, WorkerAnswer,
+    ADMIT_PATH, AdmitAnswer, AdmitRequest, BATCH_MAX, HeartbeatRequest, RELEASE_PATH, RENEW_PATH,
+    RegisterRequest, Release, ReleaseAnswer, ReleaseRequest, RenewAnswer, RenewRequest, Use,
+    WorkerAnswer,
 };
 use admission::policy::Policy;
 use hyper::Method;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 #[derive(Debug, Clone)]
@@ -31,6 +33,16 @@ pub struct PoolView {
     pub recycles_total: u64,
     pub ejections_total: u64,
     pub rejected: BTreeMap<String, u64>,
+    /// What was put right, by what it was.
+    #[serde(default)]
+    pub repairs: BTreeMap<String, u64>,
+    #[serde(default)]
+    pub holders: u64,
+    #[serde(default)]
+    pub quarantined_holders: u64,
+    /// The store waits for the holders to tell what they hold.
+    #[serde(default)]
+    pub rebuilding: bool,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -76,6 +88,16 @@ impl PoolView {
         self.rejected.values().sum()
     }
 
+    /// How often this was put right.
+    pub fn repaired(&self, what: &str) -> u64 {
+        self.repairs.get(what).copied().unwrap_or_default()
+    }
+
+    /// Places that were taken from a holder because it seemed to be gone.
+    pub fn reclaimed(&self) -> u64 {
+        self.repaired("reclaimed_presence") + self.repaired("reclaimed_ttl")
+    }
+
     /// Lifetimes of all workers together.
     pub fn lifetimes(&self) -> u64 {
         self.workers.iter().map(|worker| worker.lifetime).sum()
@@ -95,6 +117,17 @@ impl Api {
     pub async fn view(&self) -> Result<PoolView, Failure> {
         let path = format!("/v1/pools/{}", self.pool);
         json(http::get(&self.target, &path).await?)
+    }
+
+    /// Drift between what the store counts and what it has.
+    pub async fn audit(&self) -> Result<Value, Failure> {
+        let path = format!("/v1/pools/{}/audit", self.pool);
+        json(http::get(&self.target, &path).await?)
+    }
+
+    pub async fn renew(&self, request: &RenewRequest) -> Result<RenewAnswer, Failure> {
+        let body = serde_json::to_string(request)?;
+        json(http::send_json(&self.target, Method::POST, RENEW_PATH, body).await?)
     }
 
     /// Replaces the pool's whole policy; the answer is the new one's version.
@@ -185,7 +218,7 @@ impl Api {
     }
 }
 
-fn test_holder() -> HolderId {
+pub fn test_holder() -> HolderId {
     HolderId {
         proxy: ProxyId::parse("test").expect("a proxy's name"),
         epoch: Epoch::from_random([7; 16]),

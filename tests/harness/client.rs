@@ -23,6 +23,11 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 /// No client waits longer, so that a test fails rather than hangs.
 const PATIENCE: Duration = Duration::from_secs(15);
 
+/// A handshake as bytes, for clients that leave in the middle of it.
+pub const UPGRADE: &[u8] = b"GET / HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\n\
+    Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+
 /// How an attempt to open a WebSocket ended.
 #[derive(Debug)]
 pub enum Visit {
@@ -148,6 +153,11 @@ impl Client {
         }
     }
 
+    /// The same from an Envoy that may be gone.
+    pub async fn visit(&self, path: &str) -> Result<Visit, Failure> {
+        tokio::time::timeout(PATIENCE, self.try_websocket(path, HeaderMap::new())).await?
+    }
+
     async fn try_websocket(&self, path: &str, headers: HeaderMap) -> Result<Visit, Failure> {
         let mut request = format!("ws://{}{path}", self.envoy).into_client_request()?;
         request.headers_mut().extend(headers);
@@ -209,13 +219,22 @@ impl Client {
     }
 
     pub async fn get_with(&self, path: &str, headers: HeaderMap) -> Answer {
-        let mut request = Request::new(Body::default());
-        *request.uri_mut() = path.parse().unwrap_or_default();
-        *request.headers_mut() = headers;
-        match http::send(&Target::from(self.envoy), request).await {
+        match self.try_get_with(path, headers).await {
             Ok(answer) => answer,
             Err(error) => panic!("no answer to GET {path}: {error}"),
         }
+    }
+
+    /// The same from an Envoy that may be gone.
+    pub async fn try_get(&self, path: &str) -> Result<Answer, Failure> {
+        self.try_get_with(path, HeaderMap::new()).await
+    }
+
+    async fn try_get_with(&self, path: &str, headers: HeaderMap) -> Result<Answer, Failure> {
+        let mut request = Request::new(Body::default());
+        *request.uri_mut() = path.parse().unwrap_or_default();
+        *request.headers_mut() = headers;
+        http::send(&Target::from(self.envoy), request).await
     }
 
     /// A request that no HTTP library would send. The connection stays open until dropped.

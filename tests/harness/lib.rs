@@ -4,11 +4,16 @@
 //! |---|---|
 //! | `fleet` | the builder every test starts with |
 //! | `redis`, `sidecar`, `envoy` | one real process each |
+//! | `fault_proxy` | a link between two of them that can fail |
+//! | `clock` | a wall clock for Redis that jumps |
 //! | `worker` | a worker that registers, serves, recycles; as a task here or as `demo-worker` |
 //! | `backend` | where requests without a lease go |
 //! | `decoy` | a server that nobody may reach |
 //! | `scribe` | a sidecar that only writes down what it is asked |
 //! | `client` | what clients do: WebSockets over HTTP/1.1 and HTTP/2, plain requests, raw bytes |
+//! | `history` | whether a worker ever had a session too many, by the workers' own journals |
+//! | `recovery` | how long the fleet took to be well again |
+//! | `prober` | a client that comes again and again while a fault is on |
 //! | `load` | many sessions at a steady rate |
 //! | `api` | the sidecar's HTTP interface |
 //! | `wait` | conditions with deadlines, in place of sleeps |
@@ -17,14 +22,19 @@
 pub mod api;
 pub mod backend;
 pub mod client;
+pub mod clock;
 pub mod decoy;
 pub mod envoy;
+pub mod fault_proxy;
 pub mod fleet;
+pub mod history;
 pub mod http;
 pub mod load;
 pub mod paths;
 pub mod ports;
+pub mod prober;
 pub mod process;
+pub mod recovery;
 pub mod redis;
 pub mod scribe;
 pub mod sidecar;
@@ -34,5 +44,8 @@ pub mod worker;
 pub use client::{Session, Visit, close_all, split};
 pub use envoy::RouteBy;
 pub use fleet::{Fleet, RunningFleet};
+pub use history::History;
 pub use load::Load;
+pub use prober::Prober;
+pub use recovery::Promise;
 pub use wait::eventually;

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 /// Where the build puts the filter, inside cargo's target directory.
 const FILTER_WASM: &str = "wasm32-wasip1/filter/filter.wasm";
 
+const POISON_WASM: &str = "poison/wasm32-wasip1/filter/filter.wasm";
+
 /// The workspace's top directory.
 pub fn top() -> PathBuf {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -34,6 +36,15 @@ pub fn filter_wasm() -> PathBuf {
     existing(path, "BERTH_FILTER_WASM")
 }
 
+/// The filter that dies of the header `x-berth-poison`, for tests of a VM's death only.
+pub fn poison_wasm() -> PathBuf {
+    let path = match std::env::var_os("BERTH_POISON_WASM") {
+        Some(path) => PathBuf::from(path),
+        None => target().join(POISON_WASM),
+    };
+    existing(path, "BERTH_POISON_WASM")
+}
+
 pub fn envoy() -> PathBuf {
     let path = match std::env::var_os("ENVOY_BIN") {
         Some(path) => PathBuf::from(path),
@@ -44,7 +55,7 @@ pub fn envoy() -> PathBuf {
 
 /// This very executable lies in `target/release/` or `target/release/deps/`, wherever cargo was
 /// told to put `target/`.
-fn target() -> PathBuf {
+pub fn target() -> PathBuf {
     let executable = std::env::current_exe().unwrap_or_default();
     let above = executable.ancestors().find(|directory| {
         directory

@@ -1,26 +1,66 @@
-//! A private redis-server that keeps nothing on disk.
+//! A private redis-server. It keeps nothing on disk, unless it is told to.
 
+use crate::clock::Clock;
 use crate::ports;
 use crate::process::Process;
 use crate::wait::eventually;
+use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
+
+/// A Redis that does not answer an operator in this time is stopped.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Persistence {
+    #[default]
+    None,
+    /// An append-only file, synced every second.
+    AppendOnly,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum WallClock {
+    #[default]
+    OfTheMachine,
+    /// `Redis::clock` can make it jump.
+    Jumping,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Settings {
+    pub persistence: Persistence,
+    pub wall_clock: WallClock,
+}
 
 #[derive(Debug)]
 pub struct Redis {
     pub process: Process,
     address: SocketAddr,
+    settings: Settings,
+    clock: Option<Clock>,
     directory: PathBuf,
 }
 
 impl Redis {
     pub fn start(address: SocketAddr, directory: &Path) -> Self {
+        Self::start_with(address, Settings::default(), directory)
+    }
+
+    pub fn start_with(address: SocketAddr, settings: Settings, directory: &Path) -> Self {
+        let clock = match settings.wall_clock {
+            WallClock::OfTheMachine => None,
+            WallClock::Jumping => Some(Clock::new(directory)),
+        };
         Self {
-            process: launch(address, directory),
+            process: launch(address, settings, clock.as_ref(), directory),
             address,
+            settings,
+            clock,
             directory: directory.to_path_buf(),
         }
     }
@@ -33,48 +73,102 @@ impl Redis {
         self.address
     }
 
-    /// Starts it again where it was, with nothing in it.
+    pub fn clock(&self) -> &Clock {
+        match &self.clock {
+            Some(clock) => clock,
+            None => panic!("this Redis was started with the machine's own clock"),
+        }
+    }
+
+    /// Kills it and starts it again where it was, with what is on disk: nothing, or its file.
     pub async fn restart(&mut self) {
         self.process.kill();
+        self.start_again().await;
+    }
+
+    /// Starts it again after it has ended.
+    pub async fn start_again(&mut self) {
         eventually("the port of Redis is free again", async || {
             ports::is_free(self.address)
         })
         .await;
-        self.process = launch(self.address, &self.directory);
+        self.process = launch(
+            self.address,
+            self.settings,
+            self.clock.as_ref(),
+            &self.directory,
+        );
         self.ready().await;
     }
 
     pub async fn ready(&self) {
         eventually("Redis answers PING", async || {
             self.process.expect_running();
-            ping(self.address).await.is_ok()
+            self.command("PING")
+                .await
+                .is_ok_and(|reply| reply == "PONG")
         })
         .await;
     }
+
+    /// What an operator types. The answer is a line, or the text that the line announces.
+    pub async fn command(&self, line: &str) -> io::Result<String> {
+        let exchange = async {
+            let mut stream = BufReader::new(TcpStream::connect(self.address).await?);
+            stream.write_all(format!("{line}\r\n").as_bytes()).await?;
+            let mut head = String::new();
+            stream.read_line(&mut head).await?;
+            let head = head.trim_end();
+            match (head.get(..1), head.get(1..)) {
+                (Some("-"), Some(error)) => Err(io::Error::other(error.to_owned())),
+                (Some("$"), Some(size)) => {
+                    let mut text = vec![0; size.parse().unwrap_or_default()];
+                    stream.read_exact(&mut text).await?;
+                    Ok(String::from_utf8_lossy(&text).into_owned())
+                }
+                (Some(_), Some(word)) => Ok(word.to_owned()),
+                (None, _) | (_, None) => Err(io::ErrorKind::UnexpectedEof.into()),
+            }
+        };
+        match tokio::time::timeout(PATIENCE, exchange).await {
+            Ok(answer) => answer,
+            Err(_) => Err(io::ErrorKind::TimedOut.into()),
+        }
+    }
+
+    /// The same, of a Redis that is well.
+    pub async fn told(&self, line: &str) -> String {
+        match self.command(line).await {
+            Ok(answer) => answer,
+            Err(error) => panic!("Redis, told {line}: {error}"),
+        }
+    }
 }
 
-fn launch(address: SocketAddr, directory: &Path) -> Process {
+fn launch(
+    address: SocketAddr,
+    settings: Settings,
+    clock: Option<&Clock>,
+    directory: &Path,
+) -> Process {
     let program = std::env::var("REDIS_SERVER_BIN").unwrap_or_else(|_| "redis-server".into());
     let mut command = Command::new(program);
+    let append_only = match settings.persistence {
+        Persistence::None => "no",
+        Persistence::AppendOnly => "yes",
+    };
     command
         .args(["--bind", &address.ip().to_string()])
         .args(["--port", &address.port().to_string()])
-        .args(["--save", "", "--appendonly", "no"])
+        .args(["--save", "", "--appendonly", append_only])
+        .args(["--appendfsync", "everysec"])
         // With eviction Redis would forget leases without a word.
         .args(["--maxmemory-policy", "noeviction"])
+        .args(["--enable-debug-command", "local"])
         .arg("--dir")
         .arg(directory);
-    Process::start("redis", &mut command, directory.join("redis.log"))
-}
-
-async fn ping(address: SocketAddr) -> std::io::Result<()> {
-    let mut stream = TcpStream::connect(address).await?;
-    stream.write_all(b"PING\r\n").await?;
-    let mut answer = [0; 7];
-    stream.read_exact(&mut answer).await?;
-    if &answer == b"+PONG\r\n" {
-        Ok(())
-    } else {
-        Err(std::io::Error::other("Redis is still loading"))
+    if let Some(clock) = clock {
+        clock.preload_into(&mut command);
     }
+    Process::start("redis", &mut command, directory.join("redis.log"))
 }

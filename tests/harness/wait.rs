@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 /// Far beyond what anything here takes: a slow machine is not a failed test.
 pub const DEADLINE: Duration = Duration::from_secs(20);
-const POLL: Duration = Duration::from_millis(10);
+pub(crate) const POLL: Duration = Duration::from_millis(10);
 
 /// Waits until `condition` holds; panics with `what` if it does not in time.
 pub async fn eventually(what: &str, condition: impl AsyncFnMut() -> bool) {

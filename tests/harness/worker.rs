@@ -5,8 +5,9 @@ mod agent;
 mod journal;
 mod server;
 
-pub use journal::Journal;
+pub use journal::{Change, Entry, Journal};
 pub use server::WORKER_HEADER;
+pub(crate) use server::listen;
 
 use crate::api::Api;
 use crate::http::{Failure, Target};
@@ -44,6 +45,7 @@ type Serving = Arc<Mutex<Option<server::Server>>>;
 #[derive(Debug)]
 pub struct Worker {
     id: WorkerId,
+    settings: Settings,
     address: SocketAddr,
     api: Api,
     site: Arc<Site>,
@@ -53,7 +55,7 @@ pub struct Worker {
 
 impl Worker {
     pub async fn start(settings: Settings) -> std::io::Result<Self> {
-        let listener = server::listen(settings.listen).await?;
+        let listener = listen(settings.listen).await?;
         let address = listener.local_addr()?;
         let site = Arc::new(Site::new(&settings));
         let serving = Arc::new(Mutex::new(Some(server::Server::start(
@@ -61,10 +63,10 @@ impl Worker {
             site.clone(),
         ))));
         let api = Api::new(settings.sidecar.clone(), settings.pool.clone());
-        let id = settings.id.clone();
-        let agent = agent::Agent::new(settings, address, site.clone(), serving.clone());
+        let agent = agent::Agent::new(settings.clone(), address, site.clone(), serving.clone());
         Ok(Self {
-            id,
+            id: settings.id.clone(),
+            settings,
             address,
             api,
             site,
@@ -99,9 +101,26 @@ impl Worker {
 
     /// Comes back to life where it was.
     pub async fn resume_serving(&self) -> std::io::Result<()> {
-        let listener = server::listen(self.address).await?;
+        let listener = listen(self.address).await?;
         let server = server::Server::start(listener, self.site.clone());
         *self.serving.lock().await = Some(server);
+        Ok(())
+    }
+
+    /// Dies without a word, with all its sessions.
+    pub async fn die(&self) {
+        self.agent.abort();
+        self.stop_serving().await;
+    }
+
+    /// A new process in place of one that died: another incarnation, at the same address.
+    pub async fn start_again(&mut self) -> std::io::Result<()> {
+        self.die().await;
+        self.site.journal.restarted();
+        self.resume_serving().await?;
+        let (site, serving) = (self.site.clone(), self.serving.clone());
+        let agent = agent::Agent::new(self.settings.clone(), self.address, site, serving);
+        self.agent = tokio::spawn(agent.run());
         Ok(())
     }
 

@@ -18,7 +18,7 @@ pub(super) async fn readyz(State(app): State<App>) -> Result<&'static str, ApiEr
     };
     match app.within_budget(app.store.reap(&pool)).await {
         // No pool is configured, but the script ran to find that out.
-        Err(ApiError::Store(StoreError::UnknownPool(_))) | Ok(()) => Ok("ready\n"),
+        Err(ApiError::Store(StoreError::UnknownPool(_))) | Ok(_) => Ok("ready\n"),
         Err(error) => Err(error),
     }
 }

@@ -4,18 +4,23 @@ mod admit;
 mod explain;
 mod extract;
 mod health;
+mod leases;
 mod metrics;
 mod observe;
 mod policy;
 mod pools;
+mod presence;
 mod release;
+mod renew;
 mod workers;
 
 use crate::error::StoreError;
 use crate::metrics::Metrics;
+use crate::presence::Presences;
 use crate::store::Store;
 use admission::message::{
-    ADMIT_PATH, ErrorAnswer, OBSERVE_PATH, RELEASE_PATH, SIDECAR_HEADER, SIDECAR_HEADER_VALUE,
+    ADMIT_PATH, ErrorAnswer, OBSERVE_PATH, PRESENCE_PATH, RELEASE_PATH, RENEW_PATH, SIDECAR_HEADER,
+    SIDECAR_HEADER_VALUE,
 };
 use axum::extract::DefaultBodyLimit;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
@@ -24,6 +29,7 @@ use axum::routing::{get, post, put};
 use axum::{Json, Router};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 use tower_http::set_header::SetResponseHeaderLayer;
 
 /// A full batch of releases fits; nothing legitimate is larger.
@@ -33,26 +39,49 @@ const BODY_BYTES_MAX: usize = 16 * 1024;
 pub struct App {
     store: Store,
     metrics: Arc<Metrics>,
+    presences: Presences,
     /// Every question is answered within this time, if only to say that there is no answer.
     answer_timeout: Duration,
 }
 
 impl App {
     pub fn new(store: Store, answer_timeout: Duration) -> Self {
+        Self::stopping_with(store, answer_timeout, CancellationToken::new())
+    }
+
+    /// As `new`; calls that hang are answered when `stop` is cancelled.
+    pub fn stopping_with(store: Store, answer_timeout: Duration, stop: CancellationToken) -> Self {
         Self {
+            presences: Presences::new(store.clone(), stop),
             store,
             metrics: Arc::new(Metrics::new()),
             answer_timeout,
         }
     }
 
-    /// Waits for the store as long as the budget allows, and counts its failures.
+    pub(crate) fn metrics(&self) -> Arc<Metrics> {
+        self.metrics.clone()
+    }
+
+    pub fn presences(&self) -> &Presences {
+        &self.presences
+    }
+
     async fn within_budget<T>(
         &self,
         work: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, ApiError> {
+        self.within(self.answer_timeout, work).await
+    }
+
+    /// Waits for the store as long as the budget allows, and counts its failures.
+    async fn within<T>(
+        &self,
+        budget: Duration,
+        work: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, ApiError> {
         let late = || StoreError::Unavailable("no answer within the budget".into());
-        let result = tokio::time::timeout(self.answer_timeout, work)
+        let result = tokio::time::timeout(budget, work)
             .await
             .unwrap_or_else(|_| Err(late()));
         if let Err(StoreError::Unavailable(_)) = &result {
@@ -71,9 +100,16 @@ pub fn app(state: App) -> Router {
         .route(ADMIT_PATH, post(admit::admit))
         .route(RELEASE_PATH, post(release::release))
         .route(OBSERVE_PATH, post(observe::observe))
+        .route(
+            RENEW_PATH,
+            post(renew::renew).layer(DefaultBodyLimit::max(renew::BODY_BYTES_MAX)),
+        )
+        .route(PRESENCE_PATH, get(presence::presence))
         .route("/v1/pools", get(pools::list))
         .route("/v1/pools/{pool}", get(pools::show))
         .route("/v1/pools/{pool}/policy", put(policy::set))
+        .route("/v1/pools/{pool}/leases", get(leases::list))
+        .route("/v1/pools/{pool}/audit", get(leases::audit))
         .route("/v1/pools/{pool}/explain", post(explain::explain))
         .route(
             "/v1/pools/{pool}/workers/{worker}",

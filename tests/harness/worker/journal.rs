@@ -1,19 +1,20 @@
 //! A worker's own record of its sessions.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Change {
+pub enum Change {
     Opened,
     Closed,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Entry {
-    at: Instant,
-    incarnation: usize,
-    change: Change,
+pub struct Entry {
+    pub at: Instant,
+    /// Which of the worker's lives it was, from 0.
+    pub incarnation: usize,
+    pub change: Change,
 }
 
 #[derive(Debug, Default)]
@@ -51,29 +52,22 @@ impl Journal {
         (0..pages.incarnation).map(opened).collect()
     }
 
+    /// Sessions that are open at this moment.
+    pub fn open(&self) -> usize {
+        let pages = self.pages();
+        let opened = |entry: &&Entry| entry.change == Change::Opened;
+        let opened = pages.entries.iter().filter(opened).count();
+        2 * opened - pages.entries.len()
+    }
+
+    /// Everything so far, in its order.
+    pub fn entries(&self) -> Vec<Entry> {
+        self.pages().entries.clone()
+    }
+
     pub fn opened_total(&self) -> usize {
         let opened = |entry: &&Entry| entry.change == Change::Opened;
         self.pages().entries.iter().filter(opened).count()
-    }
-
-    /// The longest time for which more than `limit` sessions were open at once. A release may
-    /// overtake its session's close by some milliseconds, so it is rarely exactly zero.
-    pub fn longest_excess(&self, limit: usize) -> Duration {
-        let mut open = 0_usize;
-        let mut excess_since: Option<Instant> = None;
-        let mut longest = Duration::ZERO;
-        for entry in &self.pages().entries {
-            match entry.change {
-                Change::Opened => open += 1,
-                Change::Closed => open -= 1,
-            }
-            if open > limit {
-                excess_since.get_or_insert(entry.at);
-            } else if let Some(since) = excess_since.take() {
-                longest = longest.max(entry.at - since);
-            }
-        }
-        longest.max(excess_since.map_or(Duration::ZERO, |since| since.elapsed()))
     }
 
     fn note(&self, change: Change) {

@@ -2,7 +2,7 @@
 
 use super::{Journal, Settings};
 use crate::http::Body;
-use crate::wait::{DEADLINE, holds_within};
+use crate::wait::{DEADLINE, POLL};
 use futures_util::StreamExt;
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, UPGRADE};
@@ -17,7 +17,7 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
@@ -94,18 +94,16 @@ impl Drop for Occupied {
 
 /// Listens where this worker listened before, or where nobody did a moment ago. A process that is just
 /// being started may still have a copy of the former listener: that passes.
-pub(super) async fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
-    let mut listener = TcpListener::bind(address).await;
-    holds_within(DEADLINE, async || {
-        match &listener {
-            Err(error) if error.kind() == ErrorKind::AddrInUse => {}
-            Ok(_) | Err(_) => return true,
+pub(crate) async fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let start = Instant::now();
+    loop {
+        match TcpListener::bind(address).await {
+            Err(error) if error.kind() == ErrorKind::AddrInUse && start.elapsed() < DEADLINE => {
+                tokio::time::sleep(POLL).await;
+            }
+            bound => return bound,
         }
-        listener = TcpListener::bind(address).await;
-        listener.is_ok()
-    })
-    .await;
-    listener
+    }
 }
 
 /// A listener and the connections it has accepted.

@@ -1,0 +1,77 @@
+//! Leases: taken, given back, spoken for.
+
+use super::{AGAIN_MAX, Call, Store, request_args, text_or_empty, unexpected};
+use crate::decode;
+use crate::error::StoreError;
+use admission::id::{Epoch, PoolName};
+use admission::message::{AdmitAnswer, AdmitRequest, Observation, ObserveAnswer, Release, Use};
+
+impl Store {
+    pub async fn admit(&self, request: &AdmitRequest) -> Result<AdmitAnswer, StoreError> {
+        let args = || {
+            let known = request_args(request.bytes, request.operation, request.own.as_ref());
+            let lease = [request.lease.seq.to_string(), request.lease.to_string()];
+            let proxy = request.holder.proxy.to_string();
+            lease.into_iter().chain(known).chain([proxy]).collect()
+        };
+        for _ in 0..AGAIN_MAX {
+            let call = Call::of_holder("admit", &request.pool, &request.lease.epoch, args());
+            let reply = self.run(call).await?;
+            if reply != ["again"] {
+                return decode::decision(request, &reply)
+                    .ok_or_else(|| unexpected(&request.pool, "admit", reply));
+            }
+        }
+        Err(unexpected(&request.pool, "admit", vec!["again".into()]))
+    }
+
+    /// Returns for each lease whether it was held until now.
+    pub async fn release(
+        &self,
+        pool: &PoolName,
+        epoch: &Epoch,
+        releases: &[Release],
+    ) -> Result<Vec<bool>, StoreError> {
+        let args = releases.iter().flat_map(|release| {
+            let r#use = match release.r#use {
+                Use::Used => "used",
+                Use::Unused => "unused",
+            };
+            [
+                release.lease.seq.to_string(),
+                release.lease.to_string(),
+                r#use.to_owned(),
+                release.outcome.as_str().to_owned(),
+                text_or_empty(release.handshake_us),
+                text_or_empty(release.upgrade_us),
+                text_or_empty(release.session_us),
+                release.bytes_read.to_string(),
+                release.bytes_written.to_string(),
+            ]
+        });
+        let call = Call::of_holder("release", pool, epoch, args.collect());
+        let reply = self.run(call).await?;
+        decode::held(&reply).ok_or_else(|| unexpected(pool, "release", reply))
+    }
+
+    pub async fn observe(
+        &self,
+        pool: &PoolName,
+        epoch: &Epoch,
+        observations: &[Observation],
+    ) -> Result<ObserveAnswer, StoreError> {
+        let args = observations.iter().flat_map(|seen| {
+            [
+                seen.lease.seq.to_string(),
+                seen.outcome.as_str().to_owned(),
+                text_or_empty(seen.handshake_us),
+            ]
+        });
+        let call = Call::of_holder("observe", pool, epoch, args.collect());
+        let reply = self.run(call).await?;
+        match decode::counts("observed", &reply) {
+            Some((observed, unknown)) => Ok(ObserveAnswer { observed, unknown }),
+            None => Err(unexpected(pool, "observe", reply)),
+        }
+    }
+}

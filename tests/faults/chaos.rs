@@ -1,0 +1,15 @@
+//! Row 21, in short: one seed, half a minute. `make chaos` has more.
+
+use harness::fleet::scratch;
+use std::process::Command;
+
+#[test]
+fn half_a_minute_of_faults_ends_without_violation_and_without_leak() {
+    let directory = scratch();
+    let ended = Command::new(env!("CARGO_BIN_EXE_chaos"))
+        .args(["--seed", "1", "--minutes", "0.5"])
+        .arg("--report")
+        .arg(directory.path().join("report.json"))
+        .status();
+    assert!(ended.expect("chaos").success());
+}

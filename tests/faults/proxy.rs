@@ -1,0 +1,146 @@
+//! Rows 1 to 4: a proxy dies, is ended, stands still, or loses its VM.
+
+use harness::client::{Session, close_all};
+use harness::envoy::POISON_HEADER;
+use harness::{Fleet, Promise, RunningFleet, eventually};
+use hyper::header::{HeaderMap, HeaderValue};
+use std::time::{Duration, Instant};
+
+const SESSIONS: usize = 1000;
+
+/// Two Envoys; the sessions are all with the first.
+async fn fleet_with_sessions(count: usize) -> (RunningFleet, Vec<Session>) {
+    let fleet = Fleet::new().as_shipped().envoys(2).workers(4);
+    let fleet = fleet.max_concurrent(count as u32 / 4).up().await;
+    let sessions = fleet.sessions_of(0, count).await;
+    fleet
+        .sees("all hold a place", |pool| pool.active == count as u64)
+        .await;
+    (fleet, sessions)
+}
+
+/// Watches the places come back, none before the worker has seen its session end.
+async fn assert_places_return(fleet: &RunningFleet, start: Instant, promise: Promise) {
+    let all_back = async || {
+        let Ok(view) = fleet.sidecars[1].api().view().await else {
+            return false;
+        };
+        // Sessions only end now: those that are open after the look were open before.
+        let open = fleet.open_at_workers() as u64;
+        let active = view.active;
+        assert!(active >= open, "{active} places for {open} open sessions");
+        active == 0
+    };
+    promise.kept_since(start, all_back).await;
+    fleet.assert_consistent().await;
+}
+
+#[tokio::test]
+async fn a_killed_proxy_gives_a_thousand_places_back_and_none_too_early() {
+    let (fleet, _sessions) = fleet_with_sessions(SESSIONS).await;
+    let start = Instant::now();
+    fleet.envoys[0].process.kill();
+    let promise = Promise::new(1, "proxy killed, 1,000 sessions", 3000);
+    assert_places_return(&fleet, start, promise).await;
+    assert!(fleet.serves(1).await, "the other proxy can give them out");
+}
+
+#[tokio::test]
+async fn a_proxy_that_is_asked_to_end_gives_a_thousand_places_back() {
+    let (fleet, _sessions) = fleet_with_sessions(SESSIONS).await;
+    let start = Instant::now();
+    fleet.envoys[0].process.terminate();
+    let promise = Promise::new(2, "proxy terminated, 1,000 sessions", 3000);
+    assert_places_return(&fleet, start, promise).await;
+}
+
+/// A stopped proxy keeps its places for as long as it takes.
+async fn assert_keeps_places_stopped_for(stopped: Duration) {
+    let (fleet, mut sessions) = fleet_with_sessions(40).await;
+    fleet.envoys[0].process.freeze().await;
+    fleet
+        .stays(stopped, "all places are kept", |pool| pool.active == 40)
+        .await;
+    let refused = fleet.envoys[1].client().websocket("/").await.refused();
+    assert_eq!(refused.reason.as_deref(), Some("pool_full"));
+    if stopped > Duration::from_secs(16) {
+        assert_eq!(fleet.view().await.quarantined_holders, 1);
+    }
+    fleet.envoys[0].process.thaw();
+    assert_eq!(fleet.alive(&mut sessions).await, 40);
+    fleet
+        .sees("nobody is in quarantine any more", |pool| {
+            pool.quarantined_holders == 0 && pool.active == 40 && pool.reclaimed() == 0
+        })
+        .await;
+    close_all(sessions).await;
+    fleet
+        .sees("all places are free", |pool| pool.active == 0)
+        .await;
+    fleet.assert_consistent().await;
+}
+
+#[tokio::test]
+async fn a_proxy_stopped_for_5_s_keeps_its_places() {
+    assert_keeps_places_stopped_for(Duration::from_secs(5)).await;
+}
+
+#[cfg(feature = "full")]
+#[tokio::test]
+async fn a_proxy_stopped_for_30_s_is_in_quarantine_and_keeps_its_places() {
+    assert_keeps_places_stopped_for(Duration::from_secs(30)).await;
+}
+
+/// The VM dies of a header. Its sessions stay open, and end with their next byte: Envoy lets nothing
+/// through a filter that is no more. So whoever is to live on here keeps quiet. The
+/// answer to that request is Envoy's business.
+async fn poison(fleet: &RunningFleet) {
+    let mut headers = HeaderMap::new();
+    headers.insert(POISON_HEADER, HeaderValue::from_static("1"));
+    let answer = fleet.client().get_with("/", headers).await;
+    assert_eq!(answer.status(), 503, "the VM was to die of this");
+}
+
+/// Quarantine comes after 5 s in place of 15: more than a beat, less than a coffee.
+async fn poisonable_fleet() -> RunningFleet {
+    let fleet = Fleet::new().as_shipped().max_concurrent(8).poisonable();
+    fleet.policy(|policy| policy.lease_ttl_ms = 5000).up().await
+}
+
+#[tokio::test]
+async fn a_dead_vm_is_replaced_and_its_sessions_keep_their_places_until_they_end() {
+    let fleet = poisonable_fleet().await;
+    let sessions = fleet.sessions(4).await;
+    let start = Instant::now();
+    poison(&fleet).await;
+    let promise = Promise::new(4, "VM died: new requests", 1000);
+    let served = async || fleet.serves(0).await;
+    promise.kept_since(start, served).await;
+    let kept = Duration::from_secs(8);
+    fleet
+        .stays(kept, "all places are kept", |pool| pool.active >= 4)
+        .await;
+    assert_eq!(fleet.open_at_workers(), 4);
+    let start = Instant::now();
+    close_all(sessions).await;
+    let promise = Promise::new(4, "VM died: places after the last session", 3000);
+    let all_back = async || fleet.is_exact(0).await;
+    promise.kept_since(start, all_back).await;
+}
+
+#[tokio::test]
+async fn places_of_a_dead_vm_are_freed_above_what_the_worker_reports() {
+    let fleet = poisonable_fleet().await;
+    let mut sessions = fleet.sessions(4).await;
+    poison(&fleet).await;
+    close_all(sessions.split_off(1)).await;
+    eventually("the worker has seen them end", async || {
+        fleet.open_at_workers() == 1
+    })
+    .await;
+    fleet
+        .sees("only the open one holds a place", |pool| pool.active == 1)
+        .await;
+    assert!(fleet.view().await.repaired("freed_by_sessions") >= 3);
+    assert_eq!(fleet.open_at_workers(), 1);
+}

@@ -1,0 +1,96 @@
+//! Rows 9 and 10: Redis loses what it had. Everyone keeps their session, and nobody gets its place.
+
+use harness::client::Session;
+use harness::{Fleet, Prober, Promise, RunningFleet, close_all};
+use std::time::Instant;
+
+const WORKERS: usize = 5;
+
+/// Every place is taken: whoever comes in now is one too many.
+async fn full_house(fleet: Fleet, places: usize) -> (RunningFleet, Vec<Session>) {
+    let fleet = fleet.as_shipped().envoys(2).workers(WORKERS);
+    let fleet = fleet.max_concurrent((places / WORKERS) as u32).up().await;
+    let sessions = fleet.sessions(places).await;
+    (fleet, sessions)
+}
+
+/// Exact in time, nobody in, nobody out, and afterwards every place can be had again.
+async fn assert_rebuilt(
+    fleet: RunningFleet,
+    mut sessions: Vec<Session>,
+    prober: Prober,
+    (promise, start): (Promise, Instant),
+) {
+    let places = sessions.len();
+    let exact = async || fleet.is_exact(places).await;
+    promise.kept_since(start, exact).await;
+    let probes = prober.stop().await;
+    assert_eq!(probes.admitted(), 0, "{probes:?}");
+    assert_eq!(
+        fleet.alive(&mut sessions).await,
+        places,
+        "nobody was dropped"
+    );
+    let view = fleet.view().await;
+    assert_eq!(view.repaired("overcommitted"), 0, "{view:#?}");
+    assert_eq!(view.reclaimed(), 0, "{view:#?}");
+    fleet.assert_consistent().await;
+    close_all(sessions.split_off(places / 2)).await;
+    let half = sessions.len() as u64;
+    fleet
+        .sees("half of the places are free", |pool| pool.active == half)
+        .await;
+    assert!(fleet.serves(0).await && fleet.serves(1).await);
+}
+
+#[tokio::test]
+async fn a_flushed_store_learns_500_sessions_again_and_gives_none_of_their_places_away() {
+    let (fleet, sessions) = full_house(Fleet::new(), 500).await;
+    let prober = Prober::start(fleet.client());
+    let start = Instant::now();
+    fleet.redis.told("FLUSHALL").await;
+    let promise = Promise::new(9, "FLUSHALL, 500 sessions", 4000);
+    assert_rebuilt(fleet, sessions, prober, (promise, start)).await;
+}
+
+#[tokio::test]
+async fn a_store_that_restarts_empty_learns_500_sessions_again_and_gives_none_of_their_places_away()
+{
+    let (mut fleet, sessions) = full_house(Fleet::new(), 500).await;
+    let prober = Prober::start(fleet.client());
+    fleet.redis.restart().await;
+    let promise = Promise::new(9, "Redis restarted empty, 500 sessions", 4000);
+    assert_rebuilt(fleet, sessions, prober, (promise, Instant::now())).await;
+}
+
+/// The house is filled right before the kill: what was not written to disk is told by the holders.
+#[tokio::test]
+async fn a_store_that_restarts_from_its_file_gives_no_place_twice() {
+    let (mut fleet, sessions) = full_house(Fleet::new().redis_aof(), 50).await;
+    let prober = Prober::start(fleet.client());
+    fleet.redis.restart().await;
+    let start = Instant::now();
+    let rebuilds = async || {
+        let view = fleet.api().view().await;
+        view.is_ok_and(|view| view.rebuilding || view.repaired("rebuilds") > 1)
+    };
+    harness::eventually("a rebuild begins", rebuilds).await;
+    let promise = Promise::new(10, "Redis restarted from its file", 4000);
+    assert_rebuilt(fleet, sessions, prober, (promise, start)).await;
+}
+
+#[tokio::test]
+async fn lifetimes_survive_the_loss_of_the_store() {
+    let (fleet, sessions) = full_house(Fleet::new(), 10).await;
+    close_all(sessions).await;
+    fleet.sees("all are gone", |pool| pool.active == 0).await;
+    let told = fleet.view().await.lifetimes();
+    // A worker says what it was last told: one heartbeat later it knows.
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    fleet.redis.told("FLUSHALL").await;
+    fleet
+        .sees("the workers have told it", |pool| {
+            !pool.rebuilding && pool.available() == WORKERS && pool.lifetimes() == told
+        })
+        .await;
+}

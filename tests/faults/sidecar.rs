@@ -1,0 +1,127 @@
+//! Row 7: the sidecar dies, stands still, is ended, or comes and goes; with a spare and without.
+
+use harness::client::{Session, close_all};
+use harness::{Fleet, Prober, Promise, RunningFleet};
+use std::time::{Duration, Instant};
+
+const SESSIONS: usize = 20;
+
+async fn with_sessions(fleet: Fleet) -> (RunningFleet, Vec<Session>) {
+    let fleet = fleet.as_shipped().max_concurrent(100).up().await;
+    let sessions = fleet.sessions_of(0, SESSIONS).await;
+    (fleet, sessions)
+}
+
+/// Nobody lost anything, and places are given and given back as before.
+async fn assert_unharmed(fleet: &RunningFleet, mut sessions: Vec<Session>) {
+    assert_eq!(fleet.alive(&mut sessions).await, SESSIONS);
+    fleet
+        .sees("exactly the living sessions hold places", |pool| {
+            pool.active == SESSIONS as u64
+        })
+        .await;
+    let view = fleet.view().await;
+    assert_eq!(view.reclaimed(), 0, "{view:#?}");
+    close_all(sessions).await;
+    fleet
+        .sees("all places are free", |pool| pool.active == 0)
+        .await;
+    fleet.assert_consistent().await;
+}
+
+#[tokio::test]
+async fn a_killed_sidecar_is_an_outage_and_takes_no_place_with_it() {
+    let (mut fleet, sessions) = with_sessions(Fleet::new().envoys(2)).await;
+    fleet.sidecars[0].process.kill();
+    let prober = Prober::start(fleet.client());
+    let others = fleet.sidecars[1].api();
+    // Below lease_ttl_ms less a beat, a sidecar may be away.
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(others.view().await.unwrap().active, SESSIONS as u64);
+    let probes = prober.stop().await;
+    probes.assert_typed_in_time();
+    assert_eq!(probes.admitted(), 0);
+    fleet.sidecars[0].restart().await;
+    let start = Instant::now();
+    let promise = Promise::new(7, "sidecar killed, started again", 2000);
+    let served = async || fleet.serves(0).await;
+    promise.kept_since(start, served).await;
+    assert_unharmed(&fleet, sessions).await;
+}
+
+#[tokio::test]
+async fn a_stopped_sidecar_is_an_outage_and_takes_no_place_with_it() {
+    let (fleet, sessions) = with_sessions(Fleet::new().envoys(2)).await;
+    fleet.sidecars[0].process.freeze().await;
+    let prober = Prober::start(fleet.client());
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let others = fleet.sidecars[1].api().view().await.unwrap();
+    assert_eq!(others.active, SESSIONS as u64);
+    let probes = prober.stop().await;
+    probes.assert_typed_in_time();
+    fleet.sidecars[0].process.thaw();
+    let promise = Promise::new(7, "sidecar stopped for 5 s", 2000);
+    let served = async || fleet.serves(0).await;
+    promise.kept_since(Instant::now(), served).await;
+    assert_unharmed(&fleet, sessions).await;
+}
+
+#[tokio::test]
+async fn a_sidecar_that_is_asked_to_end_takes_no_place_with_it() {
+    let (mut fleet, sessions) = with_sessions(Fleet::new().envoys(2)).await;
+    fleet.sidecars[0].process.terminate();
+    harness::eventually("it ends", async || {
+        fleet.sidecars[0].process.ended().is_some()
+    })
+    .await;
+    // The other sidecar reaps meanwhile: the presence that ended was the sidecar's own doing.
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let others = fleet.sidecars[1].api().view().await.unwrap();
+    assert_eq!(others.active, SESSIONS as u64);
+    fleet.sidecars[0].restart().await;
+    assert_unharmed(&fleet, sessions).await;
+}
+
+#[tokio::test]
+async fn a_sidecar_that_comes_and_goes_takes_no_place_with_it() {
+    let (mut fleet, sessions) = with_sessions(Fleet::new().envoys(2)).await;
+    let prober = Prober::start(fleet.client());
+    for _ in 0..6 {
+        fleet.sidecars[0].restart().await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    let promise = Promise::new(7, "sidecar restarted 6 times", 2000);
+    let served = async || fleet.serves(0).await;
+    promise.kept_since(Instant::now(), served).await;
+    prober.stop().await.assert_typed_in_time();
+    assert_unharmed(&fleet, sessions).await;
+}
+
+/// The sidecar is away for longer than a holder is believed: only the spare can keep the places.
+async fn assert_spare_serves(fault: &'static str, harm: impl AsyncFnOnce(&RunningFleet)) {
+    let fleet = Fleet::new().spare();
+    let fleet = fleet.policy(|policy| policy.lease_ttl_ms = 5000);
+    let (fleet, mut sessions) = with_sessions(fleet).await;
+    let prober = Prober::start(fleet.client());
+    harm(&fleet).await;
+    tokio::time::sleep(Duration::from_secs(8)).await;
+    let probes = prober.stop().await;
+    let view = fleet.sidecars[1].api().view().await.unwrap();
+    assert_eq!(view.reclaimed(), 0, "{view:#?}");
+    assert!(view.active >= SESSIONS as u64, "{view:#?}");
+    assert_eq!(fleet.alive(&mut sessions).await, SESSIONS);
+    probes.assert_typed_in_time();
+    Promise::new(7, fault, 2000).kept_in(probes.longest_gap());
+}
+
+#[tokio::test]
+async fn a_spare_serves_when_the_sidecar_is_killed() {
+    let harm = async |fleet: &RunningFleet| fleet.sidecars[0].process.kill();
+    assert_spare_serves("sidecar killed, with a spare", harm).await;
+}
+
+#[tokio::test]
+async fn a_spare_serves_when_the_sidecar_is_stopped() {
+    let harm = async |fleet: &RunningFleet| fleet.sidecars[0].process.freeze().await;
+    assert_spare_serves("sidecar stopped, with a spare", harm).await;
+}

@@ -1,0 +1,154 @@
+//! The shipped configuration, with the addresses of one test.
+
+use super::{Filter, RouteBy, Settings};
+use crate::http::Target;
+use crate::paths;
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::path::Path;
+
+pub(super) fn configuration(settings: &Settings, adjust: impl FnOnce(&mut Value)) -> Value {
+    let file = paths::top().join("envoy").join(settings.route_by.file());
+    let text = match std::fs::read_to_string(&file) {
+        Ok(text) => text,
+        Err(error) => panic!("{}: {error}", file.display()),
+    };
+    let mut config: Value = match serde_saphyr::from_str(&text) {
+        Ok(config) => config,
+        Err(error) => panic!("{}: {error}", file.display()),
+    };
+    config["node"]["id"] = json!(settings.name);
+    config["admin"]["address"] = socket(settings.admin);
+    let statics = &mut config["static_resources"];
+    statics["listeners"][0]["address"] = socket(settings.listen);
+    let clusters = &mut statics["clusters"];
+    set_endpoints(clusters, "berth_sidecar", vec![door(&settings.sidecar)]);
+    if let Some(spare) = &settings.spare {
+        add_spare(named(clusters, "berth_sidecar"), spare);
+    }
+    set_endpoints(clusters, "passthrough", vec![socket(settings.passthrough)]);
+    if settings.route_by == RouteBy::StatefulSession {
+        let workers = settings.workers.iter().copied().map(socket).collect();
+        set_endpoints(clusters, "berth_workers", workers);
+    }
+    if let Some(listen) = settings.least_request {
+        add_least_request(statics, listen, &settings.workers);
+    }
+    let manager = manager(&mut statics["listeners"][0]);
+    let filter = named(&mut manager["http_filters"], "berth");
+    let plugin = &mut filter["typed_config"]["config"];
+    let filename = &mut plugin["vm_config"]["code"]["local"]["filename"];
+    // It is replaced, so no Envoy here would notice a shipped path that leads nowhere.
+    assert_eq!(
+        *filename,
+        paths::shipped_filter_wasm(),
+        "{}",
+        file.display()
+    );
+    *filename = match settings.filter {
+        Filter::Shipped => json!(paths::filter_wasm()),
+        Filter::Poisonable => json!(paths::poison_wasm()),
+    };
+    adjust_plugin(&mut plugin["configuration"]["value"], adjust);
+    config
+}
+
+/// A second sidecar, for the time in which the first fails its health check.
+fn add_spare(cluster: &mut Value, spare: &Target) {
+    let endpoint = json!({"endpoint": {"address": door(spare)}});
+    let endpoints = &mut cluster["load_assignment"]["endpoints"];
+    push(
+        endpoints,
+        json!({"priority": 1, "lb_endpoints": [endpoint]}),
+    );
+}
+
+/// Moves the listeners out of the configuration, which then says in which file they are.
+pub(super) fn take_listeners(config: &mut Value, file: &Path) -> Value {
+    let mut listeners = config["static_resources"]["listeners"].take();
+    if let Some(statics) = config["static_resources"].as_object_mut() {
+        statics.remove("listeners");
+    }
+    config["dynamic_resources"] = json!({"lds_config": {
+        "resource_api_version": "V3",
+        "path_config_source": {"path": file},
+    }});
+    for listener in listeners.as_array_mut().into_iter().flatten() {
+        listener["@type"] = json!("type.googleapis.com/envoy.config.listener.v3.Listener");
+    }
+    json!({"resources": listeners})
+}
+
+fn manager(listener: &mut Value) -> &mut Value {
+    &mut listener["filter_chains"][0]["filters"][0]["typed_config"]
+}
+
+/// What Berth is compared with: the shipped listener without its filter, before an ordinary cluster
+/// that keeps its connections, as it would be without Berth.
+fn add_least_request(statics: &mut Value, listen: SocketAddr, workers: &[SocketAddr]) {
+    const NAME: &str = "least_request";
+    let mut listener = statics["listeners"][0].clone();
+    listener["name"] = json!(NAME);
+    listener["address"] = socket(listen);
+    let manager = manager(&mut listener);
+    let router = named(&mut manager["http_filters"], "envoy.filters.http.router").clone();
+    manager["http_filters"] = json!([router]);
+    manager["route_config"]["virtual_hosts"][0]["routes"] =
+        json!([{"match": {"prefix": "/"}, "route": {"cluster": NAME}}]);
+    let cluster = json!({
+        "name": NAME,
+        "type": "STATIC",
+        "lb_policy": "LEAST_REQUEST",
+        "connect_timeout": "1s",
+        "load_assignment": {"cluster_name": NAME},
+    });
+    push(&mut statics["listeners"], listener);
+    push(&mut statics["clusters"], cluster);
+    let workers = workers.iter().copied().map(socket).collect();
+    set_endpoints(&mut statics["clusters"], NAME, workers);
+}
+
+fn push(list: &mut Value, item: Value) {
+    match list.as_array_mut() {
+        Some(items) => items.push(item),
+        None => panic!("the shipped configuration has no list where it should"),
+    }
+}
+
+/// The plugin's configuration is JSON inside a string.
+fn adjust_plugin(text: &mut Value, adjust: impl FnOnce(&mut Value)) {
+    let parsed = text.as_str().map(serde_json::from_str::<Value>);
+    let Some(Ok(mut plugin)) = parsed else {
+        panic!("the plugin configuration is not JSON: {text}");
+    };
+    adjust(&mut plugin);
+    *text = json!(plugin.to_string());
+}
+
+fn named<'a>(list: &'a mut Value, name: &str) -> &'a mut Value {
+    let items = list.as_array_mut().into_iter().flatten();
+    match items.into_iter().find(|item| item["name"] == name) {
+        Some(item) => item,
+        None => panic!("the shipped configuration has nothing named {name} where it should"),
+    }
+}
+
+fn socket(address: SocketAddr) -> Value {
+    json!({"socket_address": {"address": address.ip(), "port_value": address.port()}})
+}
+
+fn door(sidecar: &Target) -> Value {
+    match sidecar {
+        Target::Unix(path) => json!({"pipe": {"path": path}}),
+        Target::Tcp(authority) => match authority.parse() {
+            Ok(address) => socket(address),
+            Err(error) => panic!("{authority}: {error}"),
+        },
+    }
+}
+
+fn set_endpoints(clusters: &mut Value, name: &str, addresses: Vec<Value>) {
+    let endpoint = |address: Value| json!({"endpoint": {"address": address}});
+    let endpoints: Vec<Value> = addresses.into_iter().map(endpoint).collect();
+    named(clusters, name)["load_assignment"]["endpoints"] = json!([{"lb_endpoints": endpoints}]);
+}
