@@ -50,7 +50,9 @@ fn replay(seed: u64, lines: usize) -> Result<(), Violation> {
     }
     if let Err(Violation { rule, what }) = &result {
         println!("\nseed {seed} violates \"{rule}\": {what}");
-        println!("replay: BERTH_SEED={seed} cargo test -p admission --release --test simulation -- --nocapture leases");
+        println!(
+            "replay: BERTH_SEED={seed} cargo test -p admission --release --test simulation -- --nocapture leases"
+        );
     }
     result
 }
@@ -93,7 +95,7 @@ fn leases_survive_every_fault() {
             panic!("seed {seed}");
         }
         let done = seed - first + 1;
-        if done % (seeds / 10).max(1) == 0 {
+        if done.is_multiple_of((seeds / 10).max(1)) {
             let rate = done as f64 / began.elapsed().as_secs_f64();
             println!("{done} seeds of {seeds}, {rate:.0} per second");
         }

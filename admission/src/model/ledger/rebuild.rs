@@ -29,10 +29,10 @@ impl Ledger {
 
     /// A holder is there: a rebuild that is under way waits until it has told what it holds.
     pub(super) fn await_report(&mut self, epoch: &str) {
-        if let Some(rebuild) = &mut self.rebuild {
-            if !rebuild.reported.contains(epoch) {
-                rebuild.awaited.insert(epoch.to_owned());
-            }
+        if let Some(rebuild) = &mut self.rebuild
+            && !rebuild.reported.contains(epoch)
+        {
+            rebuild.awaited.insert(epoch.to_owned());
         }
     }
 
