@@ -102,6 +102,8 @@ pub struct Ledger {
     holders: BTreeMap<String, Holder>,
     tombstones: BTreeMap<LeaseKey, Tombstone>,
     rebuild: Option<Rebuild>,
+    /// When the last rebuild began.
+    rebuilt_at_ms: u64,
     repairs: Repairs,
     changes: Vec<Change>,
 }
@@ -120,6 +122,7 @@ impl Ledger {
             holders: BTreeMap::new(),
             tombstones: BTreeMap::new(),
             rebuild: None,
+            rebuilt_at_ms: 0,
             repairs: Repairs::default(),
             changes: Vec::new(),
         }

@@ -81,6 +81,7 @@ impl Ledger {
         self.used_with = Some(self.run);
         if begins {
             self.repairs.rebuilds += 1;
+            self.rebuilt_at_ms = self.now_ms;
             self.rebuild = Some(Rebuild {
                 since_ms: self.now_ms,
                 awaited: BTreeSet::new(),
