@@ -316,7 +316,9 @@ impl World {
         let lost_at_us = self.judge.store_lost_at_us.unwrap_or_default();
         let settled = lost_at_us == 0 || self.now_us >= lost_at_us + 6 * SECOND;
         let paused = self.now_us < self.store.paused_until_us;
-        if lost_at_us > 0 && (paused || !settled || self.store.ledger.is_rebuilding()) {
+        if self.is_cut()
+            || lost_at_us > 0 && (paused || !settled || self.store.ledger.is_rebuilding())
+        {
             return false;
         }
         (self.vms[vm].presence).is_some_and(|(number, at, _)| {
@@ -326,13 +328,18 @@ impl World {
         })
     }
 
+    /// Whether some presence was cut so lately that it may not have been opened again.
+    fn is_cut(&self) -> bool {
+        self.last_cut_us > 0 && self.now_us < self.last_cut_us + 2 * SECOND
+    }
+
     /// A silent holder cannot open another presence: it lives by the sidecar that sees this one. And
     /// whose presence was cut needs a sidecar to open the next.
     fn is_needed(&self, sidecar: usize) -> bool {
-        let cut = self.last_cut_us > 0 && self.now_us < self.last_cut_us + 2 * SECOND;
-        cut || (self.vms.iter()).any(|vm| {
-            let there = vm.presence.is_some_and(|(_, at, _)| at == sidecar);
-            vm.state == VmState::Trapped && there
-        })
+        self.is_cut()
+            || (self.vms.iter()).any(|vm| {
+                let there = vm.presence.is_some_and(|(_, at, _)| at == sidecar);
+                vm.state == VmState::Trapped && there
+            })
     }
 }

@@ -252,7 +252,7 @@ impl World {
     pub(crate) fn ask_store(&mut self, sidecar: usize, op: Op, then: Then) {
         let life = self.sidecars[sidecar].life;
         let run = self.store.run;
-        if matches!(op, Op::Reassert(..)) && self.chance.in_thousand(100) {
+        if matches!(op, Op::Reassert(..)) && self.chance.in_thousand(400) {
             // A step that was thought lost, and comes when the comparison is long over.
             let late = self.chance.between(SECOND, 6 * SECOND);
             let (op, then) = (op.clone(), Then::Nothing);
