@@ -4,12 +4,12 @@
 # BERTH_FILTER_WASM, BERTH_BIN_DIR); set one in the environment to use another.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test test-full test-nightly mutants chaos recoveries bench-choose bench-sewt plots lint fmt check clean
+.PHONY: help setup build run test test-full test-nightly simulate-leases mutants chaos recoveries bench-choose bench-sewt plots lint fmt check clean
 # The targets share target/ and .tools/, and cargo uses all cores by itself.
 .NOTPARALLEL:
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Install what building, running, testing and linting need
 	@scripts/setup.sh all
@@ -51,6 +51,10 @@ chaos: ## Break a fleet again and again and judge it: SEED=1 MINUTES=5
 
 recoveries: ## Show how long the fleet took to be well again, as the tests last measured it
 	@cargo run --quiet --release --bin recoveries
+
+simulate-leases: ## Try the lease protocol in 20,000 worlds full of faults (BERTH_SEEDS=n for more)
+	@scripts/setup.sh build
+	@BERTH_SEEDS=$${BERTH_SEEDS:-20000} cargo test -p admission --release --test simulation -- --nocapture leases
 
 bench-choose: ## Measure decisions per second against the number of workers (4 minutes)
 	@scripts/setup.sh test

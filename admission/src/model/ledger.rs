@@ -4,8 +4,8 @@
 mod guards;
 mod holder;
 mod lease;
-mod reclaim;
 mod rebuild;
+mod reclaim;
 #[cfg(test)]
 mod tests;
 mod worker;
@@ -102,6 +102,8 @@ pub struct Ledger {
     holders: BTreeMap<String, Holder>,
     tombstones: BTreeMap<LeaseKey, Tombstone>,
     rebuild: Option<Rebuild>,
+    /// When the last rebuild began.
+    rebuilt_at_ms: u64,
     repairs: Repairs,
     changes: Vec<Change>,
 }
@@ -120,6 +122,7 @@ impl Ledger {
             holders: BTreeMap::new(),
             tombstones: BTreeMap::new(),
             rebuild: None,
+            rebuilt_at_ms: 0,
             repairs: Repairs::default(),
             changes: Vec::new(),
         }
@@ -188,7 +191,9 @@ impl Ledger {
             for (number, lease) in &record.leases {
                 let life = (lease.worker.clone(), lease.incarnation.clone());
                 if !self.lives.contains_key(&life) {
-                    return Err(format!("lease {epoch}.{number}: on a life that is not known"));
+                    return Err(format!(
+                        "lease {epoch}.{number}: on a life that is not known"
+                    ));
                 }
                 if self.tombstones.contains_key(&(epoch.clone(), *number)) {
                     return Err(format!("lease {epoch}.{number}: held, with a tombstone"));

@@ -3,6 +3,7 @@
 //!
 //!   BERTH_SEEDS=100000   how many worlds
 //!   BERTH_SEED=17        only this one, with its whole history
+//!   BERTH_GUARD=grace    without this guard only
 #![cfg(not(target_arch = "wasm32"))]
 
 mod chance;
@@ -25,6 +26,8 @@ use std::time::Instant;
 use world::World;
 
 const SEEDS: u64 = 2_000;
+/// Enough for each guard to be missed, with room to spare.
+const MUTANT_SEEDS: u64 = 2_000;
 /// The last lines before a violation say most.
 const LINES: usize = 60;
 
@@ -47,9 +50,33 @@ fn replay(seed: u64, lines: usize) -> Result<(), Violation> {
     }
     if let Err(Violation { rule, what }) = &result {
         println!("\nseed {seed} violates \"{rule}\": {what}");
-        println!("replay: BERTH_SEED={seed} cargo test -p admission --release --test simulation -- --nocapture leases");
+        println!(
+            "replay: BERTH_SEED={seed} cargo test -p admission --release --test simulation -- --nocapture leases"
+        );
     }
     result
+}
+
+/// The first seed that violates a rule.
+fn first_violation(guards: Guards, seeds: u64) -> Option<(u64, Violation)> {
+    (1..=seeds).find_map(|seed| run(seed, guards).err().map(|violation| (seed, violation)))
+}
+
+/// A judge that never finds anything judges nothing.
+#[test]
+#[allow(clippy::print_stdout)]
+fn every_guard_is_missed_when_it_is_gone() {
+    let seeds = number("BERTH_MUTANT_SEEDS").unwrap_or(MUTANT_SEEDS);
+    let mut unnoticed = Vec::new();
+    let only = std::env::var("BERTH_GUARD").ok();
+    let wanted = |name: &str| only.as_ref().is_none_or(|only| only == name);
+    for (name, guards) in (Guards::each_off().into_iter()).filter(|(name, _)| wanted(name)) {
+        match first_violation(guards, seeds) {
+            Some((seed, violation)) => println!("{name}: seed {seed}, {}", violation.rule),
+            None => unnoticed.push(name),
+        }
+    }
+    assert!(unnoticed.is_empty(), "nobody misses {unnoticed:?}");
 }
 
 #[test]
@@ -68,7 +95,7 @@ fn leases_survive_every_fault() {
             panic!("seed {seed}");
         }
         let done = seed - first + 1;
-        if done % (seeds / 10).max(1) == 0 {
+        if done.is_multiple_of((seeds / 10).max(1)) {
             let rate = done as f64 / began.elapsed().as_secs_f64();
             println!("{done} seeds of {seeds}, {rate:.0} per second");
         }

@@ -134,6 +134,11 @@ impl Plan<'_> {
         self.need_sidecars(at_us.saturating_sub(5 * SECOND), end_us + 4 * SECOND);
         self.add(at_us, Fault::StopStore);
         if self.chance.in_thousand(500) {
+            let envoy = self.chance.between(0, self.envoys as u64) as usize;
+            let us = down_us + self.chance.between(SECOND, 5 * SECOND / 2);
+            self.add(at_us, Fault::Muffle { envoy, us });
+        }
+        if self.chance.in_thousand(500) {
             self.add(end_us, Fault::StartStoreEmpty);
         } else {
             let lost_us = self.chance.between(1_000, SECOND);
@@ -148,6 +153,7 @@ impl Plan<'_> {
         let pace = self.chance.pick(&[1, 3, 8]);
         let mut at_us = FIRST_US;
         let mut sidecar_free_us = 0;
+        let mut clock_free_us = 0;
         loop {
             at_us += self.chance.wait(pace * SECOND);
             if at_us >= LAST_US {
@@ -170,7 +176,9 @@ impl Plan<'_> {
                     let us = us.min(LAST_US + SECOND - at_us);
                     self.add(at_us, Fault::PauseStore { us });
                 }
-                3 => {
+                // Two steps of the clock are more than the grace.
+                3 if at_us >= clock_free_us => {
+                    clock_free_us = at_us + 3 * SECOND;
                     let forward = self.chance.in_thousand(500);
                     let ms = self.chance.pick(&[2_000, 20_000, 3_600_000]);
                     self.add(at_us, Fault::JumpClock { forward, ms });
@@ -180,7 +188,8 @@ impl Plan<'_> {
                     self.add(at_us, Fault::RestartWorker { worker });
                 }
                 5 | 6 => {
-                    let end_us = (at_us + self.chance.between(SECOND / 10, 8 * SECOND)).min(LAST_US);
+                    let end_us =
+                        (at_us + self.chance.between(SECOND / 10, 8 * SECOND)).min(LAST_US);
                     if at_us >= sidecar_free_us && !meets(&self.sidecars_needed, at_us, end_us) {
                         self.stop_sidecar(at_us, end_us);
                         sidecar_free_us = end_us + 3 * SECOND;
@@ -257,6 +266,9 @@ impl World {
                     self.after(way, ended);
                 }
             }
+            Fault::Muffle { envoy, us } => {
+                self.envoys[envoy].muffled_until_us = self.now_us + us;
+            }
             Fault::CrashSidecar { sidecar } => {
                 if !self.is_needed(sidecar) {
                     self.crash_sidecar(sidecar);
@@ -284,8 +296,16 @@ impl World {
                 self.start_store(saved);
             }
             Fault::JumpClock { forward, ms } => {
+                // A rebuild's shortest time is counted by the same clock.
+                if !self.store.up || self.store.ledger.is_rebuilding() {
+                    return;
+                }
                 let clock_ms = self.store.clock_ms;
-                self.store.clock_ms = if forward { clock_ms + ms } else { clock_ms - ms };
+                self.store.clock_ms = if forward {
+                    clock_ms + ms
+                } else {
+                    clock_ms - ms
+                };
             }
             Fault::RestartWorker { worker } => self.restart_worker(worker),
         }
@@ -296,7 +316,9 @@ impl World {
         let lost_at_us = self.judge.store_lost_at_us.unwrap_or_default();
         let settled = lost_at_us == 0 || self.now_us >= lost_at_us + 6 * SECOND;
         let paused = self.now_us < self.store.paused_until_us;
-        if lost_at_us > 0 && (paused || !settled || self.store.ledger.is_rebuilding()) {
+        if self.is_cut()
+            || lost_at_us > 0 && (paused || !settled || self.store.ledger.is_rebuilding())
+        {
             return false;
         }
         (self.vms[vm].presence).is_some_and(|(number, at, _)| {
@@ -306,13 +328,18 @@ impl World {
         })
     }
 
+    /// Whether some presence was cut so lately that it may not have been opened again.
+    fn is_cut(&self) -> bool {
+        self.last_cut_us > 0 && self.now_us < self.last_cut_us + 2 * SECOND
+    }
+
     /// A silent holder cannot open another presence: it lives by the sidecar that sees this one. And
     /// whose presence was cut needs a sidecar to open the next.
     fn is_needed(&self, sidecar: usize) -> bool {
-        let cut = self.last_cut_us > 0 && self.now_us < self.last_cut_us + 2 * SECOND;
-        cut || (self.vms.iter()).any(|vm| {
-            let there = vm.presence.is_some_and(|(_, at, _)| at == sidecar);
-            vm.state == VmState::Trapped && there
-        })
+        self.is_cut()
+            || (self.vms.iter()).any(|vm| {
+                let there = vm.presence.is_some_and(|(_, at, _)| at == sidecar);
+                vm.state == VmState::Trapped && there
+            })
     }
 }

@@ -48,7 +48,9 @@ impl World {
             return;
         }
         self.sidecars[sidecar].up = false;
-        self.sidecars[sidecar].away_since_us.get_or_insert(self.now_us);
+        self.sidecars[sidecar]
+            .away_since_us
+            .get_or_insert(self.now_us);
         let presences = std::mem::take(&mut self.sidecars[sidecar].presences);
         for (vm, number) in presences {
             let way = self.soon();
@@ -168,7 +170,9 @@ impl World {
             vm,
             number,
         };
-        let open = self.vms[vm].presence.is_some_and(|(open, ..)| open == number);
+        let open = self.vms[vm]
+            .presence
+            .is_some_and(|(open, ..)| open == number);
         if !open || self.vms[vm].state == VmState::Dead || !self.acts(sidecar, life, event) {
             return;
         }
@@ -190,8 +194,14 @@ impl World {
         }
         if self.sidecars[sidecar].presences.get(&vm) == Some(&number) {
             self.sidecars[sidecar].presences.remove(&vm);
-            tell!(self, format!("sidecar {sidecar}"), "sees presence {number} of vm {vm} end");
-            self.sidecars[sidecar].owed.remove(&(vm, number, Owed::Opened));
+            tell!(
+                self,
+                format!("sidecar {sidecar}"),
+                "sees presence {number} of vm {vm} end"
+            );
+            self.sidecars[sidecar]
+                .owed
+                .remove(&(vm, number, Owed::Opened));
             self.owe(sidecar, vm, number, Owed::Ended);
         }
     }
@@ -242,6 +252,19 @@ impl World {
     pub(crate) fn ask_store(&mut self, sidecar: usize, op: Op, then: Then) {
         let life = self.sidecars[sidecar].life;
         let run = self.store.run;
+        if matches!(op, Op::Reassert(..)) && self.chance.in_thousand(400) {
+            // A step that was thought lost, and comes when the comparison is long over.
+            let late = self.chance.between(SECOND, 6 * SECOND);
+            let (op, then) = (op.clone(), Then::Nothing);
+            let event = Event::ToStore {
+                sidecar,
+                life,
+                run,
+                op,
+                then,
+            };
+            self.after(late, event);
+        }
         for arrival in self.weather.send(&mut self.chance).into_iter().flatten() {
             let (op, then) = (op.clone(), then.clone());
             self.after(
@@ -354,7 +377,13 @@ impl World {
             }
             Answer::Done(true) => {}
             // A later beat has taken over.
-            _ => {
+            Answer::Listed(None)
+            | Answer::Done(false)
+            | Answer::Admit(_)
+            | Answer::Released
+            | Answer::Renew(_)
+            | Answer::Reaped(_)
+            | Answer::Worker(_) => {
                 comparison.answer.verdict = Verdict::Stale;
                 comparison.steps.clear();
             }

@@ -27,6 +27,7 @@ const JUDGE_US: u64 = SECOND / 4;
 pub(crate) struct Envoy {
     pub(crate) vm: Option<usize>,
     pub(crate) frozen_until_us: u64,
+    pub(crate) muffled_until_us: u64,
     /// Mean time between two clients.
     pub(crate) arrival_us: u64,
 }
@@ -71,6 +72,7 @@ impl World {
         let envoy = |_| Envoy {
             vm: None,
             frozen_until_us: 0,
+            muffled_until_us: 0,
             arrival_us,
         };
         let mut world = Self {
@@ -94,7 +96,7 @@ impl World {
             } else {
                 OnLeaseLost::Close
             },
-            backlog_max: chance.pick(&[2, 1000, 1000]),
+            backlog_max: chance.pick(&[1, 2, 1000, 1000]),
             session_us: chance.pick(&[SECOND / 2, 3 * SECOND, 20 * SECOND]),
             quiet: false,
             last_cut_us: 0,
@@ -115,14 +117,15 @@ impl World {
         for worker in 0..self.workers.len() {
             self.queue.push(0, Event::Heartbeat { worker, life: 1 });
         }
-        for (at_us, fault) in schedule::faults(&mut self.chance, self.envoys.len(), self.workers.len()) {
+        for (at_us, fault) in
+            schedule::faults(&mut self.chance, self.envoys.len(), self.workers.len())
+        {
             self.queue.push(at_us, Event::Fault(fault));
         }
         self.queue.push(JUDGE_US, Event::Judge);
         self.queue.push(BUSY_US, Event::Quiet);
         self.queue.push(BUSY_US + SETTLE_US, Event::CloseAll);
-        self.queue
-            .push(BUSY_US + SETTLE_US + QUIET_US, Event::End);
+        self.queue.push(BUSY_US + SETTLE_US + QUIET_US, Event::End);
     }
 
     /// Runs to the end, or to the first violation.

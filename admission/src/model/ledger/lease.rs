@@ -109,10 +109,10 @@ impl Ledger {
             let number = release.lease.seq;
             let life = self.give_back(epoch, number);
             held.push(life.is_some());
-            if let (Some(life), Use::Unused) = (&life, release.r#use) {
-                if let Some(life) = self.lives.get_mut(life) {
-                    life.lifetime = life.lifetime.saturating_sub(1);
-                }
+            if let (Some(life), Use::Unused) = (&life, release.r#use)
+                && let Some(life) = self.lives.get_mut(life)
+            {
+                life.lifetime = life.lifetime.saturating_sub(1);
             }
             self.bury(epoch, number, life);
             self.note(epoch, number, What::Released);
@@ -123,10 +123,10 @@ impl Ledger {
     fn bury(&mut self, epoch: &str, number: u64, life: Option<LifeId>) {
         let key = (epoch.to_owned(), number);
         let former = self.tombstones.get(&key).and_then(|t| t.life.clone());
-        if let (Some(life), false) = (&former, self.guards.release_idempotent) {
-            if let Some(life) = self.lives.get_mut(life) {
-                life.active = life.active.saturating_sub(1);
-            }
+        if let (Some(life), false) = (&former, self.guards.release_idempotent)
+            && let Some(life) = self.lives.get_mut(life)
+        {
+            life.active = life.active.saturating_sub(1);
         }
         let tombstone = Tombstone {
             until_ms: self.now_ms + self.settings.lease_ttl_ms,

@@ -27,15 +27,18 @@ impl Ledger {
         }
     }
 
+    /// A holder is there: a rebuild that is under way waits until it has told what it holds.
+    pub(super) fn await_report(&mut self, epoch: &str) {
+        if let Some(rebuild) = &mut self.rebuild
+            && !rebuild.reported.contains(epoch)
+        {
+            rebuild.awaited.insert(epoch.to_owned());
+        }
+    }
+
     /// A sidecar has heard of the rebuild, and sees this holder's presence.
     pub fn announce(&mut self, holder: &HolderId, number: u64) {
         self.presence(holder, number, Presence::Vouched);
-        if let Some(rebuild) = &mut self.rebuild {
-            let epoch = holder.epoch.as_str();
-            if !rebuild.reported.contains(epoch) {
-                rebuild.awaited.insert(epoch.to_owned());
-            }
-        }
     }
 
     /// The server starts anew without its data.
@@ -78,6 +81,7 @@ impl Ledger {
         self.used_with = Some(self.run);
         if begins {
             self.repairs.rebuilds += 1;
+            self.rebuilt_at_ms = self.now_ms;
             self.rebuild = Some(Rebuild {
                 since_ms: self.now_ms,
                 awaited: BTreeSet::new(),
