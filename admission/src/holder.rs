@@ -228,7 +228,8 @@ impl Holder {
         let pause_us = if answered { 0 } else { RETRY_US };
         let until_us = now_us.saturating_add(pause_us);
         self.presence = Presence::Closed { until_us };
-        self.hurry(now_us);
+        // Not sooner: a beat that overtook the news of the end would not speak against it.
+        self.hurry(until_us);
     }
 
     /// The sidecar has the news, or refuses to read it: it is not sent again.

@@ -39,6 +39,10 @@ impl Stream {
 
 impl Context for Stream {
     fn on_http_call_response(&mut self, _token: u32, headers: usize, _body: usize, _: usize) {
+        // After a stop of the whole process, an old answer may be heard before any timer is.
+        if self.vm.is_overdue(self.context) {
+            return self.handle(Event::Overdue);
+        }
         self.handle(match sidecar::admit_answer(headers) {
             Some(answer) => Event::Answered {
                 answer,

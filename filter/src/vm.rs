@@ -213,13 +213,23 @@ impl Vm {
         let _ = host::act_for(root);
     }
 
+    /// Whether the stream waits for an answer that would come too late.
+    pub(crate) fn is_overdue(&self, context: u32) -> bool {
+        let now_us = host::now_us();
+        let waiting = self.waiting.borrow();
+        (waiting.get(&context)).is_some_and(|waiting| self.waited_too_long(waiting, now_us))
+    }
+
+    fn waited_too_long(&self, waiting: &Waiting, now_us: u64) -> bool {
+        let watchdog_us = self.config.watchdog_ms.saturating_mul(1000);
+        now_us.saturating_sub(waiting.since_us) >= watchdog_us
+    }
+
     /// Answers the streams that waited too long, in the place of a sidecar that never did.
     pub(crate) fn answer_overdue(&self, root: u32) {
-        let watchdog_us = self.config.watchdog_ms.saturating_mul(1000);
         let now_us = host::now_us();
-        let is_overdue = |waiting: &Waiting| now_us.saturating_sub(waiting.since_us) >= watchdog_us;
         let overdue: Vec<_> = (self.waiting.borrow().iter())
-            .filter(|(_, waiting)| is_overdue(waiting))
+            .filter(|(_, waiting)| self.waited_too_long(waiting, now_us))
             .map(|(&context, waiting)| (context, waiting.lifecycle.clone()))
             .collect();
         for (context, lifecycle) in overdue {

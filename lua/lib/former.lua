@@ -6,7 +6,8 @@ local Former = {}
 -- Lives without leases beyond this are forgotten, the oldest first.
 local FORMER_MAX = 4
 
-local function read_former(id)
+-- The youngest first.
+function Former.lives(id)
   local text = redis.call('HGET', Keys.former, id)
   return text and cmsgpack.unpack(text) or {}
 end
@@ -25,7 +26,7 @@ local function forget_oldest(lives)
 end
 
 function Former.has_leases(id)
-  for _, life in ipairs(read_former(id)) do
+  for _, life in ipairs(Former.lives(id)) do
     if life.active > 0 then
       return true
     end
@@ -35,7 +36,7 @@ end
 
 -- Another incarnation takes the worker's place.
 function Former.retire(worker)
-  local lives = read_former(worker.id)
+  local lives = Former.lives(worker.id)
   table.insert(lives, 1, { incarnation = worker.incarnation, birth = worker.birth,
     active = worker.active, lifetime = worker.lifetime, state = worker.state,
     limit_at = worker.limit_at })
@@ -45,7 +46,7 @@ end
 
 -- Returns the life with this incarnation, which is a former one no more, or nil.
 local function recall_life(id, incarnation)
-  local lives = read_former(id)
+  local lives = Former.lives(id)
   for i, life in ipairs(lives) do
     if life.incarnation == incarnation then
       table.remove(lives, i)
@@ -73,7 +74,7 @@ end
 
 -- A lease of a life that is not the present one, and perhaps was never known. Returns that life.
 function Former.reassert(pool, id, incarnation, lifetime)
-  local lives, found = read_former(id), nil
+  local lives, found = Former.lives(id), nil
   for _, life in ipairs(lives) do
     if life.incarnation == incarnation then
       found = life
@@ -97,7 +98,7 @@ end
 
 -- Whose lease it is: the incarnation with this birth, or nil.
 function Former.incarnation_of(id, birth)
-  for _, life in ipairs(read_former(id)) do
+  for _, life in ipairs(Former.lives(id)) do
     if life.birth == birth then
       return life.incarnation
     end
@@ -106,7 +107,7 @@ end
 
 -- Gives back a lease that was taken on a former life.
 function Former.give_back(lease, used)
-  local lives = read_former(lease.worker)
+  local lives = Former.lives(lease.worker)
   for _, life in ipairs(lives) do
     if life.birth == lease.birth then
       life.active = life.active - 1

@@ -44,7 +44,8 @@ local function mix(number)
   return mixed % TWO_32 -- bit operations answer with a sign
 end
 
-local function add(part, number, times)
+-- A lease more, or less, in count and digest.
+function Holder.add(part, number, times)
   part.count = part.count + times
   part.digest = (part.digest + times * mix(tonumber(number))) % TWO_32
 end
@@ -54,8 +55,8 @@ function Holder.new_part(beat)
 end
 
 function Holder.unpack(text)
-  local holder, count, position = { known = true, settled = Holder.new_part() }, 0, 0
-  local _
+  local holder = { known = true, settled = Holder.new_part() }
+  local _, count, position
   _, holder.beat, holder.settled.count, holder.settled.digest, holder.presence, holder.open,
     holder.closed_at, holder.beaten_at, holder.vouched_at, holder.reclaimed_at, holder.cause,
     holder.quarantined, holder.reported, holder.proxy, count, position = struct.unpack(HEAD, text)
@@ -123,7 +124,7 @@ end
 -- A lease that it did not have, or has, with another record.
 function Holder.put(holder, number, text)
   if not holder.leases[number] then
-    add(part_of(holder, number), number, 1)
+    Holder.add(part_of(holder, number), number, 1)
     holder.changed = true
   end
   holder.leases[number] = text
@@ -132,7 +133,7 @@ function Holder.put(holder, number, text)
 end
 
 function Holder.drop(holder, number)
-  add(part_of(holder, number), number, -1)
+  Holder.add(part_of(holder, number), number, -1)
   holder.changed = true
   holder.leases[number] = nil
   holder.drops[#holder.drops + 1] = number
@@ -203,7 +204,7 @@ function Holder.agrees(holder, count, digest, under_way)
   for _, number in ipairs(under_way) do
     if holder.leases[number] and Holder.beat_of(number) < holder.beat and not seen[number] then
       seen[number] = true
-      add(rest, number, -1)
+      Holder.add(rest, number, -1)
     end
   end
   return rest.count == count and rest.digest == digest

@@ -2,6 +2,9 @@
 
 local Keys = { index = {} }
 
+-- Where the holder's key stands, or several of them.
+Keys.FIRST_HOLDER = 15
+
 -- In the order in which every function receives them (redis-sidecar/src/keys.rs).
 -- The last argument of every call is not the verb's own: which server this is.
 function Keys.name(keys, server)
@@ -19,7 +22,7 @@ function Keys.name(keys, server)
   Keys.latencies = keys[12] -- ZSET worker -> latency it reports: those that serve
   Keys.holders = keys[13]   -- ZSET epoch -> when to look at that holder again
   Keys.awaited = keys[14]   -- ZSET epoch -> since when: holders that the present rebuild waits for
-  Keys.holder = keys[15]    -- HASH head, asking, lease number -> lease: one holder
+  Keys.holder = keys[Keys.FIRST_HOLDER] -- HASH head, asking, lease number -> lease: one holder
 end
 
 return Keys

@@ -47,6 +47,31 @@ function Page.of_holder(key, cursor, visit)
   return page[1]
 end
 
+-- A part of the pool's holders: the next cursor, and their epochs.
+function Page.of_holders(cursor)
+  local page = redis.call('ZSCAN', Keys.holders, cursor, 'COUNT', PAGE)
+  local epochs = {}
+  for i = 1, #page[2], 2 do
+    epochs[#epochs + 1] = page[2][i]
+  end
+  return page[1], epochs
+end
+
+-- Whether the keys name every holder of the pool and no other.
+function Page.are_all_holders(keys)
+  local named = {}
+  for i = Keys.FIRST_HOLDER, #keys do
+    named[keys[i]:match('[^:]+$')] = true
+  end
+  local epochs = redis.call('ZRANGE', Keys.holders, 0, -1)
+  for _, epoch in ipairs(epochs) do
+    if not named[epoch] then
+      return false
+    end
+  end
+  return #epochs == #keys - Keys.FIRST_HOLDER + 1
+end
+
 -- How many workers the passing of time has moved, without anyone having noticed yet.
 function Page.due(pool)
   local oldest = '(' .. string.format('%.17g', pool.now - pool.policy.heartbeat_ttl_ms)

@@ -2,8 +2,10 @@
 //! of those its script's header lists.
 
 use crate::explain::ExplainPage;
+use crate::lease_view::{Audit, LeaseRow, LeaseView};
 use crate::store::{Reaped, Standing};
 use crate::view::PoolPage;
+use admission::id::{Epoch, ProxyId};
 use admission::message::{
     AdmitAnswer, AdmitRequest, Admitted, Advice, Denied, DenyReason, RenewAnswer, Verdict,
     WorkerAnswer,
@@ -85,6 +87,40 @@ pub(crate) fn inventory(reply: &[String]) -> Option<(Option<String>, Vec<u64>)> 
             let next = (next != "0").then(|| next.clone());
             Some((next, numbers.collect::<Option<_>>()?))
         }
+        _ => None,
+    }
+}
+
+/// `holders, next cursor, epochs…`
+pub(crate) fn holders(reply: &[String]) -> Option<(Option<String>, Vec<Epoch>)> {
+    match reply {
+        [word, next, epochs @ ..] if word == "holders" => {
+            let epochs = epochs.iter().map(|epoch| epoch.parse().ok());
+            let next = (next != "0").then(|| next.clone());
+            Some((next, epochs.collect::<Option<_>>()?))
+        }
+        _ => None,
+    }
+}
+
+/// `leases, next cursor, proxy`, and as JSON: `leases`
+pub(crate) fn leases(reply: &[String], epoch: &Epoch) -> Option<(Option<String>, Vec<LeaseView>)> {
+    match reply {
+        [word, next, proxy, leases] if word == "leases" => {
+            let rows: Vec<LeaseRow> = serde_json::from_str(leases).ok()?;
+            let proxy = ProxyId::lossy(proxy.as_bytes());
+            let shown = rows.into_iter().map(|row| row.shown(&proxy, epoch));
+            let next = (next != "0").then(|| next.clone());
+            Some((next, shown.collect()))
+        }
+        _ => None,
+    }
+}
+
+/// `audited`, and what was found as JSON
+pub(crate) fn audited(reply: &[String]) -> Option<Audit> {
+    match reply {
+        [word, found] if word == "audited" => serde_json::from_str(found).ok(),
         _ => None,
     }
 }

@@ -7,11 +7,13 @@
 //!
 //! `operator` is the other side: the commands that ask a running sidecar.
 
+mod auditor;
 mod connection;
 mod decode;
 pub mod error;
 pub mod explain;
 mod keys;
+pub mod lease_view;
 pub mod library;
 mod link;
 pub mod metrics;

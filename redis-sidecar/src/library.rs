@@ -51,7 +51,7 @@ pub const MODULES: [Source; 13] = sources!("lib/": "repair" "holder" "rebuild" "
 const ALLOW_OOM: Option<&str> = Some("allow-oom");
 const NO_WRITES: Option<&str> = Some("no-writes");
 
-pub const VERBS: [Verb; 17] = verbs! {
+pub const VERBS: [Verb; 20] = verbs! {
     "admit" None,
     "release" ALLOW_OOM,
     "observe" ALLOW_OOM,
@@ -67,6 +67,9 @@ pub const VERBS: [Verb; 17] = verbs! {
     "reap" ALLOW_OOM,
     "policy" None,
     "inventory" NO_WRITES,
+    "holders" NO_WRITES,
+    "leases" NO_WRITES,
+    "audit" NO_WRITES,
     "view" NO_WRITES,
     "explain" NO_WRITES,
 };

@@ -4,6 +4,7 @@ use clap::{Parser, Subcommand};
 use redis_sidecar::library::{Library, VERBS};
 use redis_sidecar::operator::OperatorError;
 use redis_sidecar::operator::explain::{self, Explain};
+use redis_sidecar::operator::leases::{self, Leases};
 use redis_sidecar::operator::policy::{self, PolicyCommand};
 use redis_sidecar::{serve, settings, simulate};
 use std::io::{IsTerminal, Write};
@@ -40,6 +41,10 @@ enum Command {
     Policy(PolicyCommand),
     /// Say which worker a request would get now, and why not the others; nothing is changed.
     Explain(Explain),
+    /// List a pool's leases: who holds what.
+    Leases(Leases),
+    /// Count a pool anew from its leases alone; fails if a kept figure is off.
+    Audit(Leases),
     /// Write the Lua library, as Redis loads it, into a directory: berth.lua.
     Scripts {
         /// Made if it does not exist.
@@ -62,6 +67,8 @@ fn main() -> ExitCode {
         } => run_serve(config.as_deref(), print_config),
         Command::Policy(command) => run_operator(policy::run(command)),
         Command::Explain(command) => run_operator(explain::run(command)),
+        Command::Leases(command) => run_operator(leases::run(command)),
+        Command::Audit(command) => run_audit(command),
         Command::Scripts { directory } => write_scripts(&directory),
         Command::Simulate(options) => run_simulate(&options),
     };
@@ -113,6 +120,20 @@ fn run_operator(
     let text = runtime.block_on(command)?;
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(())
+}
+
+/// Prints what was found, and fails if that is not what should be.
+fn run_audit(command: Leases) -> Result<(), Failure> {
+    let mut drift = 0;
+    run_operator(async {
+        let (text, total) = leases::audit(command).await?;
+        drift = total;
+        Ok(text)
+    })?;
+    match drift {
+        0 => Ok(()),
+        drift => Err(format!("the kept figures are off by {drift}").into()),
+    }
 }
 
 fn cancel_on_signal(stop: CancellationToken) -> std::io::Result<()> {

@@ -3,7 +3,7 @@
 //! Labels are bounded: pools are those of the settings file, reasons and outcomes are fixed words,
 //! workers and proxies are capped. No text of a client is ever a label.
 
-use crate::view::{PoolPage, WorkerView};
+use crate::view::{PoolHead, PoolPage, WorkerView};
 use admission::id::{PoolName, ProxyId};
 use admission::message::{AdmitAnswer, Observation, Release};
 use prometheus_client::encoding::{EncodeLabelSet, text};
@@ -47,6 +47,19 @@ struct KindLabel {
     kind: &'static str,
 }
 
+/// What `lua/lib/repair.lua` counts.
+const REPAIRS: [&str; 9] = [
+    "tombstoned",
+    "reasserted",
+    "renounced",
+    "reclaimed_presence",
+    "reclaimed_ttl",
+    "quarantined",
+    "freed_by_sessions",
+    "rebuilds",
+    "overcommitted",
+];
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct WorkerLabel {
     pool: String,
@@ -68,6 +81,7 @@ pub struct Metrics {
     releases: Family<OutcomeLabel, Counter>,
     unheard: Family<PoolLabel, Counter>,
     store_errors: Counter,
+    drift: Family<PoolLabel, Gauge>,
     decision_seconds: Histograms,
     handshake_seconds: Histograms,
     session_seconds: Histograms,
@@ -93,6 +107,7 @@ impl Metrics {
             releases: Family::default(),
             unheard: Family::default(),
             store_errors: Counter::default(),
+            drift: Family::default(),
             decision_seconds: Family::new_with_constructor(decision),
             handshake_seconds: Family::new_with_constructor(session),
             session_seconds: Family::new_with_constructor(session),
@@ -124,6 +139,11 @@ impl Metrics {
             "store_errors",
             "Calls that Redis did not answer",
             metrics.store_errors.clone(),
+        );
+        registry.register(
+            "drift",
+            "How far a pool's kept figures were off at this sidecar's last audit",
+            metrics.drift.clone(),
         );
         registry.register(
             "decision_seconds",
@@ -195,6 +215,11 @@ impl Metrics {
         self.unheard.get_or_create(&pool_label(pool)).inc();
     }
 
+    pub(crate) fn audited(&self, pool: &PoolName, drift: u64) {
+        let gauge = self.drift.get_or_create(&pool_label(pool));
+        gauge.set(drift as i64);
+    }
+
     pub(crate) fn store_failed(&self) {
         self.store_errors.inc();
     }
@@ -253,6 +278,7 @@ fn pool_registry(pools: &[(PoolName, PoolPage)]) -> Registry {
     let recycles = Family::<PoolLabel, Counter>::default();
     let overlaps = Family::<PoolLabel, Counter>::default();
     let ejections = Family::<PoolLabel, Counter>::default();
+    let holding = Holding::default();
 
     for (pool, page) in pools {
         let (label, head) = (pool_label(pool), &page.head);
@@ -263,6 +289,7 @@ fn pool_registry(pools: &[(PoolName, PoolPage)]) -> Registry {
         recycles.get_or_create(&label).inc_by(head.recycles_total);
         overlaps.get_or_create(&label).inc_by(head.overlaps_total);
         ejections.get_or_create(&label).inc_by(head.ejections_total);
+        holding.add(&label, head);
         for (kind, count) in [
             ("fresh", head.fresh),
             ("open", head.open),
@@ -314,7 +341,47 @@ fn pool_registry(pools: &[(PoolName, PoolPage)]) -> Registry {
         "Workers exiled because unreachable",
         ejections,
     );
+    holding.register(&mut registry);
     registry
+}
+
+/// Who holds the leases, and what was put right.
+#[derive(Default)]
+struct Holding {
+    repairs: Family<KindLabel, Counter>,
+    holders: Family<PoolLabel, Gauge>,
+    quarantined: Family<PoolLabel, Gauge>,
+    rebuilding: Family<PoolLabel, Gauge>,
+}
+
+impl Holding {
+    fn add(&self, label: &PoolLabel, head: &PoolHead) {
+        for kind in REPAIRS {
+            let count = head.repairs.get(kind).copied().unwrap_or(0);
+            let label = KindLabel {
+                pool: label.pool.clone(),
+                kind,
+            };
+            self.repairs.get_or_create(&label).inc_by(count);
+        }
+        let set = |family: &Family<PoolLabel, Gauge>, value: u64| {
+            family.get_or_create(label).set(value as i64);
+        };
+        set(&self.holders, head.holders);
+        set(&self.quarantined, head.quarantined_holders);
+        set(&self.rebuilding, u64::from(head.rebuilding));
+    }
+
+    fn register(self, registry: &mut Registry) {
+        let help = "What was lost, late or forgotten, and put right, in the whole fleet";
+        registry.register("berth_repairs", help, self.repairs);
+        let help = "Filter VMs that are believed to hold their leases";
+        registry.register("berth_holders", help, self.holders);
+        let help = "Those of them that are present but silent";
+        registry.register("berth_quarantined_holders", help, self.quarantined);
+        let help = "1 while the pool waits for its holders to tell what they hold";
+        registry.register("berth_rebuilding", help, self.rebuilding);
+    }
 }
 
 /// What each worker has done, as far as its ended leases tell.

@@ -2,7 +2,7 @@
 
 use crate::settings::{Listen, Settings};
 use crate::store::Store;
-use crate::{App, app, connection, reaper};
+use crate::{App, app, auditor, connection, reaper};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -56,6 +56,10 @@ pub async fn serve(settings: &Settings, stop: CancellationToken) -> Result<(), S
         state.presences().clone(),
         Duration::from_millis(settings.reap_ms),
     ));
+    let auditor = (settings.audit_s > 0).then(|| {
+        let every = Duration::from_secs(settings.audit_s);
+        tokio::spawn(auditor::run(store.clone(), state.metrics(), every))
+    });
     let applied = tokio::spawn(apply_pools(store));
 
     let router = app(state);
@@ -77,6 +81,9 @@ pub async fn serve(settings: &Settings, stop: CancellationToken) -> Result<(), S
     stop.cancelled().await;
     reaper.abort();
     applied.abort();
+    if let Some(auditor) = auditor {
+        auditor.abort();
+    }
     if tokio::time::timeout(SHUTDOWN_GRACE, servers.join_all())
         .await
         .is_err()

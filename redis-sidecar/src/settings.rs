@@ -28,6 +28,8 @@ pub struct Settings {
     pub answer_timeout_ms: u64,
     /// How often pools are looked after when nobody asks for a place.
     pub reap_ms: u64,
+    /// How often pools are counted anew; 0 for never.
+    pub audit_s: u64,
     pub redis: RedisSettings,
     pub pools: BTreeMap<PoolName, Policy>,
 }
@@ -47,6 +49,7 @@ impl Default for Settings {
             allow_remote: false,
             answer_timeout_ms: 250,
             reap_ms: 500,
+            audit_s: 60,
             redis: RedisSettings::default(),
             pools: BTreeMap::new(),
         }
@@ -147,6 +150,9 @@ impl Settings {
         // The pool's clock takes no step above 6 s: slower reaping would slow the clock.
         if !(1..=3_000).contains(&self.reap_ms) {
             return refuse("reap_ms must be between 1 and 3000".into());
+        }
+        if self.audit_s > 86_400 {
+            return refuse("audit_s must be at most 86400".into());
         }
         if redis::parse_redis_url(&self.redis.url).is_none() {
             return refuse(format!(

@@ -8,6 +8,7 @@ mod renew;
 mod workers;
 
 pub use holders::{Reaped, Sign, Standing};
+pub use operators::AUDIT_LEASES_MAX;
 
 use crate::error::StoreError;
 use crate::keys::{holder_key, pool_keys};
@@ -40,7 +41,8 @@ pub struct Store {
 struct Call<'a> {
     verb: &'static str,
     pool: &'a PoolName,
-    epoch: Option<&'a Epoch>,
+    /// Whose keys it gets; one for nearly all that get any.
+    holders: &'a [Epoch],
     args: Vec<String>,
 }
 
@@ -51,11 +53,10 @@ impl<'a> Call<'a> {
         epoch: &'a Epoch,
         args: Vec<String>,
     ) -> Self {
-        let epoch = Some(epoch);
         Self {
             verb,
             pool,
-            epoch,
+            holders: std::slice::from_ref(epoch),
             args,
         }
     }
@@ -94,7 +95,7 @@ impl Store {
         Call {
             verb,
             pool,
-            epoch: None,
+            holders: &[],
             args,
         }
     }
@@ -118,7 +119,7 @@ impl Store {
     async fn run_once(&self, call: &Call<'_>) -> Result<Vec<String>, StoreError> {
         let keys = pool_keys(call.pool)
             .into_iter()
-            .chain(call.epoch.map(|epoch| holder_key(call.pool, epoch)));
+            .chain(call.holders.iter().map(|epoch| holder_key(call.pool, epoch)));
         let keys: Vec<String> = keys.collect();
         let mut command = redis::cmd("FCALL");
         command

@@ -2,11 +2,13 @@
 //! strategy. One program, because linking is slower than running.
 
 mod admit;
+mod audit;
 mod ejection;
 mod explain;
 mod headers;
 mod heartbeat;
 mod http;
+mod leases;
 mod least_connections;
 mod lifetime_first;
 mod model;
@@ -14,10 +16,14 @@ mod nodeads;
 mod noerrors;
 mod operator;
 mod policy;
+mod presence;
 mod race;
 mod random;
+mod rebuild;
+mod reclaim;
 mod register;
 mod release;
+mod renew;
 mod round_robin;
 mod score;
 mod serve;

@@ -291,6 +291,7 @@ async fn agree(adjust: impl Fn(&mut Policy)) {
                 twins.compare().await;
             }
         }
+        twins.pool.assert_no_drift().await;
     }
 }
 

@@ -38,6 +38,7 @@ async fn limits_hold_under_every_strategy_when_two_proxies_race() {
             matches!(answer, AdmitAnswer::Admitted(_))
         });
         assert_eq!(admitted.count(), WORKERS * PLACES as usize, "{strategy:?}");
+        pool.assert_no_drift().await;
         for worker in pool.view().await.workers {
             assert_eq!(worker.active, u64::from(PLACES), "{strategy:?}");
         }

@@ -155,8 +155,10 @@ fn a_presence_that_ends_is_opened_again_and_its_holder_beats() {
     holder.due(0);
     holder.beat_answered(1, answer(Verdict::Kept), 1000);
     holder.presence_ended(1, false, 1_000_000);
-    assert!(beat_in(holder.due(1_000_000)).is_some());
-    assert_eq!(holder.due(1_350_000)[0], Errand::BePresent { number: 2 });
+    assert_eq!(holder.due(1_349_000), []);
+    let errands = holder.due(1_350_000);
+    assert_eq!(errands[0], Errand::BePresent { number: 2 });
+    assert_eq!(beat_in(errands).unwrap().beat, 2);
     holder.presence_ended(1, false, 1_400_000);
     assert_eq!(holder.due(2_000_000), [], "the second is open");
     holder.presence_ended(2, true, 2_000_000);

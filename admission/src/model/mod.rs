@@ -3,6 +3,7 @@
 
 mod conduct;
 mod dice;
+pub mod ledger;
 mod least_connections;
 mod lifetime_first;
 mod random;

@@ -1,9 +1,10 @@
-//! What operators do at a terminal: `berth policy` and `berth explain` ask a running sidecar over its HTTP API.
+//! What operators do at a terminal: `berth policy`, `explain`, `leases` and `audit` ask a running sidecar over its HTTP API.
 //!
 //! Each command returns what is to be printed, or an error that is a sentence.
 
 mod client;
 pub mod explain;
+pub mod leases;
 pub mod policy;
 
 pub use client::{Address, Client, OperatorError};

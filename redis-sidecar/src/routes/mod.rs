@@ -4,6 +4,7 @@ mod admit;
 mod explain;
 mod extract;
 mod health;
+mod leases;
 mod metrics;
 mod observe;
 mod policy;
@@ -58,6 +59,10 @@ impl App {
         }
     }
 
+    pub(crate) fn metrics(&self) -> Arc<Metrics> {
+        self.metrics.clone()
+    }
+
     pub fn presences(&self) -> &Presences {
         &self.presences
     }
@@ -103,6 +108,8 @@ pub fn app(state: App) -> Router {
         .route("/v1/pools", get(pools::list))
         .route("/v1/pools/{pool}", get(pools::show))
         .route("/v1/pools/{pool}/policy", put(policy::set))
+        .route("/v1/pools/{pool}/leases", get(leases::list))
+        .route("/v1/pools/{pool}/audit", get(leases::audit))
         .route("/v1/pools/{pool}/explain", post(explain::explain))
         .route(
             "/v1/pools/{pool}/workers/{worker}",

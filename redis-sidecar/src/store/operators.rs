@@ -1,15 +1,76 @@
 //! What operators ask and change.
 
-use super::{Store, encode, request_args, unexpected};
+use super::{Call, Store, encode, request_args, unexpected};
 use crate::decode;
 use crate::error::StoreError;
 use crate::explain::{ExplainPage, ExplainRequest, Explanation};
+use crate::lease_view::{Audit, LeaseView};
 use crate::view::{PoolPage, PoolView};
-use admission::id::PoolName;
+use admission::id::{Epoch, PoolName};
 use admission::policy::Policy;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
+/// An audit reads every lease in one script; with more, Redis would be held up for too long.
+pub const AUDIT_LEASES_MAX: u64 = 20_000;
+/// Holders come and go while an audit is prepared; in a pool in which they always do, it is given up.
+const AUDIT_ATTEMPTS: usize = 10;
+
 impl Store {
+    /// Every lease of the pool. Epochs are not shown, whoever knows one may change its leases.
+    pub async fn leases(&self, pool: &PoolName) -> Result<Vec<LeaseView>, StoreError> {
+        let mut leases = Vec::new();
+        for epoch in self.holders(pool).await? {
+            let mut next = Some("0".to_owned());
+            while let Some(cursor) = next {
+                let call = Call::of_holder("leases", pool, &epoch, vec![cursor]);
+                let reply = self.run(call).await?;
+                let page = decode::leases(&reply, &epoch);
+                let (cursor, page) = page.ok_or_else(|| unexpected(pool, "leases", reply))?;
+                leases.extend(page);
+                next = cursor;
+            }
+        }
+        leases.sort_by(|a, b| (&a.holder, a.number()).cmp(&(&b.holder, b.number())));
+        leases.dedup_by(|a, b| a.lease == b.lease);
+        Ok(leases)
+    }
+
+    async fn holders(&self, pool: &PoolName) -> Result<Vec<Epoch>, StoreError> {
+        let (mut epochs, mut next) = (Vec::new(), Some("0".to_owned()));
+        while let Some(cursor) = next {
+            let call = self.pool_call("holders", pool, vec![cursor]);
+            let reply = self.run(call).await?;
+            let page = decode::holders(&reply);
+            let (cursor, page) = page.ok_or_else(|| unexpected(pool, "holders", reply))?;
+            epochs.extend(page);
+            next = cursor;
+        }
+        epochs.sort_by(|a, b| a.as_str().cmp(b.as_str()));
+        epochs.dedup();
+        Ok(epochs)
+    }
+
+    /// Counts everything anew from the leases alone.
+    pub async fn audit(&self, pool: &PoolName) -> Result<Audit, StoreError> {
+        for _ in 0..AUDIT_ATTEMPTS {
+            self.reap(pool).await?;
+            let holders = self.holders(pool).await?;
+            let call = Call {
+                verb: "audit",
+                pool,
+                holders: &holders,
+                args: vec![],
+            };
+            let reply = self.run(call).await?;
+            if reply != ["again"] {
+                return decode::audited(&reply).ok_or_else(|| unexpected(pool, "audit", reply));
+            }
+        }
+        Err(StoreError::Unavailable(
+            "holders come and go too fast for an audit".into(),
+        ))
+    }
+
     /// One page of the pool, from the cursor that the last page gave; `"0"` is the first.
     pub async fn view_page(&self, pool: &PoolName, cursor: &str) -> Result<PoolPage, StoreError> {
         let call = self.pool_call("view", pool, vec![cursor.to_owned()]);

@@ -33,6 +33,16 @@ impl Clock {
         f64::from_be_bytes(head[..CLOCK_BYTES].try_into().expect("a clock"))
     }
 
+    /// As if Redis had stood still for this long: its own clock went on, the pool's did not.
+    pub(crate) async fn stand_still(&mut self, ms: f64) {
+        let mut head = self.head().await;
+        let wall = &mut head[CLOCK_BYTES..2 * CLOCK_BYTES];
+        let then = f64::from_be_bytes(wall.try_into().expect("a time")) - ms;
+        wall.copy_from_slice(&then.to_be_bytes());
+        let set: Result<(), _> = self.connection.hset(&self.key, "head", head).await;
+        set.expect("the pool's head");
+    }
+
     pub(crate) async fn advance(&mut self, ms: f64) {
         let mut head = self.head().await;
         let now = self.now_ms().await + ms;

@@ -2,9 +2,11 @@
 
 mod clock;
 mod redis;
+mod vm;
 
 pub(crate) use clock::Clock;
 pub(crate) use redis::Redis;
+pub(crate) use vm::Vm;
 
 use admission::id::{Address, Epoch, HolderId, Incarnation, LeaseId, PoolName, WorkerId};
 use admission::message::{
@@ -14,6 +16,7 @@ use admission::message::{
 use admission::outcome::Outcome;
 use admission::policy::{Policy, Strategy};
 use redis_sidecar::explain::{ExplainRequest, Explanation};
+use redis_sidecar::library::{Library, VERBS};
 use redis_sidecar::store::Store;
 use redis_sidecar::view::{PoolView, WorkerView};
 use std::collections::BTreeMap;
@@ -224,6 +227,51 @@ impl Pool {
 
     pub(crate) async fn reap(&self) {
         self.store.reap(&self.name).await.expect("a round");
+    }
+
+    /// One round of a reaper: what is due by the passing of time, holders included.
+    pub(crate) async fn look_after(&self) {
+        let reaped = self.store.reap(&self.name).await.expect("a round");
+        for epoch in &reaped.due {
+            let looked = self.store.reclaim(&self.name, epoch).await;
+            looked.expect("a look at a holder");
+        }
+    }
+
+    /// Repairs of this kind so far.
+    pub(crate) async fn repairs(&self, kind: &str) -> u64 {
+        let repairs = self.view().await.head.repairs;
+        repairs.get(kind).copied().unwrap_or(0)
+    }
+
+    /// Every kept figure agrees with the leases.
+    pub(crate) async fn assert_no_drift(&self) {
+        let found = self.store.audit(&self.name).await.expect("an audit");
+        assert_eq!(found.total(), 0, "{found:?}");
+    }
+
+    /// Calls a verb as no sidecar would: late, or with an old beat.
+    pub(crate) async fn call(&self, verb: &str, holder: &HolderId, args: &[&str]) -> Vec<String> {
+        let keys = redis_sidecar::pool_keys(&self.name);
+        let mut command = ::redis::cmd("FCALL");
+        command
+            .arg(Library::new(&VERBS).function(verb))
+            .arg(keys.len() + 1)
+            .arg(&keys[..])
+            .arg(format!("ws:{{{}}}:holder:{}", self.name, holder.epoch))
+            .arg(args)
+            .arg(self.redis.run_id().await);
+        let mut connection = self.redis.connection().await;
+        let reply = command.query_async(&mut connection).await;
+        reply.expect("a reply")
+    }
+
+    /// Redis has lost everything; the pool is made anew.
+    pub(crate) async fn wipe(&self) {
+        self.redis.command(&["FLUSHALL"]).await;
+        let policy = self.store.policy(&self.name).expect("a policy").clone();
+        let applied = self.store.apply_seeded(&self.name, &policy, SEED).await;
+        applied.expect("a policy");
     }
 
     pub(crate) async fn view(&self) -> PoolView {

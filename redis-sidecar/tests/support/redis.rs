@@ -70,6 +70,28 @@ impl Redis {
             .expect("an answer")
     }
 
+    /// Which server this is, as it draws it whenever it starts.
+    pub(crate) async fn run_id(&self) -> String {
+        let told = self.text(&["INFO", "server"]).await;
+        let run_id = told.lines().find_map(|line| line.strip_prefix("run_id:"));
+        run_id.expect("a run id").trim().to_owned()
+    }
+
+    /// How many commands Redis runs meanwhile, those inside of scripts included.
+    pub(crate) async fn count_calls(&self, work: impl Future<Output = ()>) -> u64 {
+        self.command(&["CONFIG", "RESETSTAT"]).await;
+        work.await;
+        let told = self.text(&["INFO", "commandstats"]).await;
+        let lines = told.lines().filter(|line| !line.contains("cmdstat_config"));
+        let calls = lines.filter_map(|line| line.split_once("calls=")?.1.split(',').next());
+        calls.map(|calls| calls.parse::<u64>().expect("a count")).sum()
+    }
+
+    async fn text(&self, words: &[&str]) -> String {
+        let told = self.command(words).await;
+        redis::from_redis_value(told).expect("text")
+    }
+
     /// Everything that is stored, as one figure.
     pub(crate) async fn digest(&self) -> redis::Value {
         self.command(&["DEBUG", "DIGEST"]).await
