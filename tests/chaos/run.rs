@@ -17,8 +17,6 @@ const WORKERS: usize = 4;
 const MAX_CONCURRENT: u32 = 4;
 /// A fleet that is not well by then is not counted on any more: the next fault comes.
 const RECOVERY_MAX: Duration = Duration::from_secs(30);
-/// Between two faults, at least.
-const CALM: Duration = Duration::from_secs(1);
 /// After the last session: longer than a holder is believed that is gone without a word.
 const SETTLED: Duration = Duration::from_secs(30);
 
@@ -83,7 +81,6 @@ async fn harass(fleet: &mut RunningFleet, seeded: &mut Seeded, lasting: Duration
         fault.happen(fleet).await;
         course.note(format!("ended {fault}"));
         course.recover(fleet, &fault).await;
-        tokio::time::sleep(CALM).await;
     }
     course
 }

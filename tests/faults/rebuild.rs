@@ -79,6 +79,23 @@ async fn a_store_that_restarts_from_its_file_gives_no_place_twice() {
     assert_rebuilt(fleet, sessions, prober, (promise, start)).await;
 }
 
+/// Someone asks at every moment, as in any fleet of some size.
+#[tokio::test]
+async fn a_rebuild_ends_in_time_while_clients_come_without_a_pause() {
+    const CLIENTS: usize = 24;
+    let (fleet, sessions) = full_house(Fleet::new(), 50).await;
+    let envoys = fleet.envoys.iter().cycle().take(CLIENTS);
+    let crowd: Vec<Prober> = envoys.map(|envoy| Prober::start(envoy.client())).collect();
+    let prober = Prober::start(fleet.client());
+    let start = Instant::now();
+    fleet.redis.told("FLUSHALL").await;
+    let promise = Promise::new(9, "FLUSHALL, 24 clients asking all the time", 4000);
+    assert_rebuilt(fleet, sessions, prober, (promise, start)).await;
+    for client in crowd {
+        client.stop().await.assert_typed_in_time();
+    }
+}
+
 #[tokio::test]
 async fn lifetimes_survive_the_loss_of_the_store() {
     let (fleet, sessions) = full_house(Fleet::new(), 10).await;

@@ -118,6 +118,11 @@ async fn a_clock_that_jumps_an_hour_expires_nothing() {
         let promise = Promise::new(15, fault, 2000);
         let served = async || fleet.serves(0).await;
         promise.kept_since(start, served).await;
+        fleet
+            .sees("who only asked is gone", |pool| {
+                pool.active == SESSIONS as u64
+            })
+            .await;
         // More than a beat and many rounds of reaping.
         let lasting = Duration::from_secs(4);
         fleet
