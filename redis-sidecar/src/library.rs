@@ -79,16 +79,28 @@ pub const VERBS: [Verb; 20] = verbs! {
 #[derive(Debug, Clone)]
 pub struct Library {
     prefix: String,
+    /// Everything but its name.
+    body: String,
     text: String,
 }
 
 impl Library {
     pub fn new(verbs: &[Verb]) -> Self {
-        let body = join(verbs);
+        Self::of(join(verbs))
+    }
+
+    /// The same library with a part of its text replaced, to see what becomes of it. `None` unless
+    /// that part is there exactly once.
+    pub fn edited(&self, from: &str, to: &str) -> Option<Self> {
+        let once = self.body.matches(from).count() == 1;
+        once.then(|| Self::of(self.body.replace(from, to)))
+    }
+
+    fn of(body: String) -> Self {
         let hash = sha1_smol::Sha1::from(&body).hexdigest();
         let prefix = format!("berth_{}", &hash[..12]);
         let text = format!("#!lua name={prefix}\nlocal PREFIX = '{prefix}_'\n{body}");
-        Self { prefix, text }
+        Self { prefix, body, text }
     }
 
     pub fn text(&self) -> &str {

@@ -68,12 +68,21 @@ impl Store {
         settings: &RedisSettings,
         pools: BTreeMap<PoolName, Policy>,
     ) -> Result<Self, StoreError> {
+        Self::start_with(settings, pools, Library::new(&VERBS))
+    }
+
+    /// The same, with scripts of the caller's.
+    pub fn start_with(
+        settings: &RedisSettings,
+        pools: BTreeMap<PoolName, Policy>,
+        library: Library,
+    ) -> Result<Self, StoreError> {
         let timeout = Duration::from_millis(settings.timeout_ms);
         let link = Link::start(&settings.url, timeout)
             .map_err(|error| StoreError::Unavailable(error.to_string()))?;
         Ok(Self {
             link,
-            library: Arc::new(Library::new(&VERBS)),
+            library: Arc::new(library),
             pools: Arc::new(pools),
         })
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tokio::task::JoinSet;
 
 #[tokio::test]
-async fn gives_no_more_places_than_a_worker_has() {
+pub(crate) async fn gives_no_more_places_than_a_worker_has() {
     let pool = Pool::with(|policy| policy.max_concurrent = 2).await;
     pool.register("w1", "a").await;
     let first = pool.admit().await;
@@ -34,7 +34,7 @@ async fn a_pool_without_workers_says_so() {
 }
 
 #[tokio::test]
-async fn asking_twice_is_asking_once() {
+pub(crate) async fn asking_twice_is_asking_once() {
     let pool = Pool::with(|_| {}).await;
     pool.register("w1", "a").await;
     let lease = pool.mint();
@@ -45,7 +45,7 @@ async fn asking_twice_is_asking_once() {
 }
 
 #[tokio::test]
-async fn a_release_that_overtakes_its_admit_wins() {
+pub(crate) async fn a_release_that_overtakes_its_admit_wins() {
     let pool = Pool::with(|_| {}).await;
     pool.register("w1", "a").await;
     let lease = pool.mint();
@@ -58,7 +58,7 @@ async fn a_release_that_overtakes_its_admit_wins() {
 }
 
 #[tokio::test]
-async fn an_ended_lease_is_never_admitted_again() {
+pub(crate) async fn an_ended_lease_is_never_admitted_again() {
     let pool = Pool::with(|_| {}).await;
     pool.register("w1", "a").await;
     let lease = pool.admit().await.lease;

@@ -12,6 +12,7 @@ mod leases;
 mod least_connections;
 mod lifetime_first;
 mod model;
+mod mutants;
 mod nodeads;
 mod noerrors;
 mod operator;

@@ -45,7 +45,7 @@ async fn a_new_pool_waits_before_it_admits() {
 }
 
 #[tokio::test]
-async fn another_server_than_the_last_begins_a_rebuild_and_the_same_does_not() {
+pub(crate) async fn another_server_than_the_last_begins_a_rebuild_and_the_same_does_not() {
     let pool = settled().await;
     pool.admit().await;
     pool.second_store().await;
@@ -78,7 +78,7 @@ async fn a_pool_that_never_waits_admits_at_once() {
 }
 
 #[tokio::test]
-async fn whoever_was_announced_is_waited_for_until_it_has_told_what_it_holds() {
+pub(crate) async fn whoever_was_announced_is_waited_for_until_it_has_told_what_it_holds() {
     let pool = settled().await;
     let mut vm = Vm::new(&pool, 7);
     vm.admit().await;
@@ -151,6 +151,23 @@ async fn whoever_is_gone_is_not_waited_for() {
     vm.presence(Sign::Ended, 1).await;
     pass(&pool, REBUILD_MS).await;
     pool.admit().await;
+}
+
+#[tokio::test]
+pub(crate) async fn what_spoke_against_an_end_may_have_been_lost() {
+    let pool = settled().await;
+    let mut vm = Vm::new(&pool, 7);
+    vm.presence(Sign::Opened, 1).await;
+    vm.admit().await;
+    vm.presence(Sign::Ended, 1).await;
+    pool.clock().await.advance(1_400.0).await;
+    restart(&pool).await;
+    // The end is old enough by now, the rebuild is not.
+    pool.reap().await;
+    pass(&pool, 500.0).await;
+    assert_eq!(pool.view().await.head.active, 1);
+    pass(&pool, 1_500.0).await;
+    assert_eq!(pool.view().await.head.active, 0);
 }
 
 #[tokio::test]

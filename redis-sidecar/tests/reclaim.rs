@@ -38,7 +38,7 @@ async fn sessions(pool: &Pool, sessions: u64) {
 }
 
 #[tokio::test]
-async fn a_holder_without_a_beat_is_reclaimed_after_its_time() {
+pub(crate) async fn a_holder_without_a_beat_is_reclaimed_after_its_time() {
     let pool = one_worker().await;
     let mut vm = Vm::new(&pool, 7);
     vm.admit().await;
@@ -64,7 +64,7 @@ async fn an_admit_does_not_prolong_a_holders_life() {
 }
 
 #[tokio::test]
-async fn a_reclaimed_holder_gets_nothing_until_it_beats_and_hears_that_it_lost() {
+pub(crate) async fn a_reclaimed_holder_gets_nothing_until_it_beats_and_hears_that_it_lost() {
     let pool = one_worker().await;
     let mut vm = Vm::new(&pool, 7);
     let number = vm.admit().await;
@@ -83,7 +83,7 @@ async fn a_reclaimed_holder_gets_nothing_until_it_beats_and_hears_that_it_lost()
 }
 
 #[tokio::test]
-async fn a_holder_whose_presence_ended_has_a_moment_to_say_that_it_lives() {
+pub(crate) async fn a_holder_whose_presence_ended_has_a_moment_to_say_that_it_lives() {
     let pool = one_worker().await;
     for saves in ["a beat", "an opening", "nothing"] {
         let mut vm = Vm::new(&pool, saves.len() as u8);
@@ -110,7 +110,7 @@ async fn a_holder_whose_presence_ended_has_a_moment_to_say_that_it_lives() {
 }
 
 #[tokio::test]
-async fn the_end_of_an_earlier_presence_does_not_count() {
+pub(crate) async fn the_end_of_an_earlier_presence_does_not_count() {
     let pool = one_worker().await;
     let mut vm = Vm::new(&pool, 7);
     vm.admit().await;
@@ -123,7 +123,7 @@ async fn the_end_of_an_earlier_presence_does_not_count() {
 }
 
 #[tokio::test]
-async fn late_words_of_a_presence_that_ended_do_not_revive_it() {
+pub(crate) async fn late_words_of_a_presence_that_ended_do_not_revive_it() {
     let pool = one_worker().await;
     let mut vm = Vm::new(&pool, 7);
     vm.admit().await;
@@ -153,7 +153,7 @@ async fn an_end_told_again_after_a_beat_does_not_count_again() {
 }
 
 #[tokio::test]
-async fn a_holder_that_is_present_but_silent_keeps_its_leases_and_is_told_of() {
+pub(crate) async fn a_holder_that_is_present_but_silent_keeps_its_leases_and_is_told_of() {
     let pool = one_worker().await;
     let mut vm = Vm::new(&pool, 7);
     vm.admit().await;
@@ -233,7 +233,7 @@ async fn quarantined_leases_are_freed_above_what_the_worker_serves() {
 }
 
 #[tokio::test]
-async fn leases_since_the_heartbeat_before_last_are_on_their_way() {
+pub(crate) async fn leases_since_the_heartbeat_before_last_are_on_their_way() {
     let pool = one_worker().await;
     let mut vm = Vm::new(&pool, 7);
     sessions(&pool, 0).await;
@@ -317,7 +317,7 @@ async fn what_no_beat_has_told_of_may_be_on_its_way() {
 }
 
 #[tokio::test]
-async fn nothing_expires_while_redis_stands_still() {
+pub(crate) async fn nothing_expires_while_redis_stands_still() {
     let pool = one_worker().await;
     let mut vm = Vm::new(&pool, 7);
     vm.admit().await;

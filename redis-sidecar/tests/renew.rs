@@ -35,7 +35,7 @@ async fn a_holder_that_holds_what_the_store_has_is_kept() {
 }
 
 #[tokio::test]
-async fn a_beat_that_is_not_above_the_last_changes_nothing() {
+pub(crate) async fn a_beat_that_is_not_above_the_last_changes_nothing() {
     let pool = roomy().await;
     let mut vm = Vm::new(&pool, 7);
     vm.beat = 4;
@@ -54,7 +54,7 @@ async fn a_beat_that_is_not_above_the_last_changes_nothing() {
 }
 
 #[tokio::test]
-async fn an_admit_that_arrives_after_a_beat_without_it_is_cancelled() {
+pub(crate) async fn an_admit_that_arrives_after_a_beat_without_it_is_cancelled() {
     let pool = roomy().await;
     let mut vm = Vm::new(&pool, 7);
     let late = vm.mint();
@@ -63,7 +63,7 @@ async fn an_admit_that_arrives_after_a_beat_without_it_is_cancelled() {
 }
 
 #[tokio::test]
-async fn an_admit_that_the_last_beat_asked_for_is_given() {
+pub(crate) async fn an_admit_that_the_last_beat_asked_for_is_given() {
     let pool = roomy().await;
     let mut vm = Vm::new(&pool, 7);
     let (late, other) = (vm.mint(), vm.mint());
@@ -77,7 +77,7 @@ async fn an_admit_that_the_last_beat_asked_for_is_given() {
 }
 
 #[tokio::test]
-async fn what_is_on_its_way_is_left_out_of_the_comparison() {
+pub(crate) async fn what_is_on_its_way_is_left_out_of_the_comparison() {
     let pool = roomy().await;
     let mut vm = Vm::new(&pool, 7);
     let (asked, ended, held) = (vm.admit().await, vm.admit().await, vm.admit().await);
@@ -141,7 +141,7 @@ async fn what_the_store_lost_is_reasserted() {
 }
 
 #[tokio::test]
-async fn an_ended_lease_is_not_reasserted() {
+pub(crate) async fn an_ended_lease_is_not_reasserted() {
     let pool = roomy().await;
     let mut vm = Vm::new(&pool, 7);
     let (ended, held) = (vm.admit().await, vm.admit().await);
@@ -155,7 +155,7 @@ async fn an_ended_lease_is_not_reasserted() {
 }
 
 #[tokio::test]
-async fn a_list_counts_only_while_its_beat_is_the_last() {
+pub(crate) async fn a_list_counts_only_while_its_beat_is_the_last() {
     let pool = roomy().await;
     let mut vm = Vm::new(&pool, 7);
     let kept = vm.admit().await.to_string();
@@ -173,7 +173,7 @@ async fn a_list_counts_only_while_its_beat_is_the_last() {
 }
 
 #[tokio::test]
-async fn who_was_forgotten_is_told_to_beat_before_it_gets_anything_new() {
+pub(crate) async fn who_was_forgotten_is_told_to_beat_before_it_gets_anything_new() {
     let pool = roomy().await;
     let mut vm = Vm::new(&pool, 7);
     vm.renew().await;

@@ -19,6 +19,7 @@ use redis_sidecar::explain::{ExplainRequest, Explanation};
 use redis_sidecar::library::{Library, VERBS};
 use redis_sidecar::store::Store;
 use redis_sidecar::view::{PoolView, WorkerView};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -28,6 +29,34 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 
 /// The dice of every pool start from here, so that a failing test fails again.
 pub(crate) const SEED: u32 = 20_261_116;
+
+thread_local! {
+    /// What stands for what in the scripts of the test that runs on this thread.
+    static MUTATION: Cell<Option<(&'static str, &'static str)>> = const { Cell::new(None) };
+}
+
+/// Runs tests with a part of the scripts replaced.
+pub(crate) fn mutated<T>(with: &'static str, without: &'static str, tests: impl Fn() -> T) -> T {
+    MUTATION.set(Some((with, without)));
+    let result = tests();
+    MUTATION.set(None);
+    result
+}
+
+fn library() -> Library {
+    let library = Library::new(&VERBS);
+    let Some((with, without)) = MUTATION.get() else {
+        return library;
+    };
+    match library.edited(with, without) {
+        Some(edited) => edited,
+        // Not a panic, which would be taken for a test that noticed.
+        None => {
+            eprintln!("the scripts must have this once: {with}");
+            std::process::exit(1);
+        }
+    }
+}
 
 /// A pool with its own Redis, asked through a holder of its own.
 pub(crate) struct Pool {
@@ -47,7 +76,7 @@ impl Pool {
         let name = PoolName::parse("demo").expect("a pool name");
         let pools = BTreeMap::from([(name.clone(), policy)]);
         let pool = Self {
-            store: Store::start(&redis.settings(), pools).expect("a store"),
+            store: Store::start_with(&redis.settings(), pools, library()).expect("a store"),
             redis,
             name,
             holder: holder(1),
@@ -68,7 +97,8 @@ impl Pool {
 
     /// Another sidecar's store on the same Redis.
     pub(crate) async fn second_store(&self) -> Store {
-        let store = Store::start(&self.redis.settings(), BTreeMap::new()).expect("a store");
+        let settings = self.redis.settings();
+        let store = Store::start_with(&settings, BTreeMap::new(), library()).expect("a store");
         eventually(async || store.is_up()).await;
         store
     }
@@ -255,7 +285,7 @@ impl Pool {
         let keys = redis_sidecar::pool_keys(&self.name);
         let mut command = ::redis::cmd("FCALL");
         command
-            .arg(Library::new(&VERBS).function(verb))
+            .arg(library().function(verb))
             .arg(keys.len() + 1)
             .arg(&keys[..])
             .arg(format!("ws:{{{}}}:holder:{}", self.name, holder.epoch))

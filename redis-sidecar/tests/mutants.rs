@@ -1,0 +1,162 @@
+//! The tests bite: each guard of the scripts is taken out in turn, and the test that is there for it
+//! must fail. (scripts/mutants.sh does the same with the core.)
+
+use crate::support::mutated;
+use crate::{admit, rebuild, reclaim, renew};
+
+/// A guard of the scripts, what stands in its place without it, and the test that notices.
+struct Guard {
+    name: &'static str,
+    with: &'static str,
+    without: &'static str,
+    test: fn(),
+}
+
+const GUARDS: [Guard; 22] = [
+    Guard {
+        name: "a worker's limit",
+        with: "return worker.active < ",
+        without: "return -1 < ",
+        test: admit::gives_no_more_places_than_a_worker_has,
+    },
+    Guard {
+        name: "an id that is held gets the same answer",
+        with: "local held = Lease.of(holder, seq)",
+        without: "local held = nil",
+        test: admit::asking_twice_is_asking_once,
+    },
+    Guard {
+        name: "tombstones",
+        with: "if Lease.is_buried(lease_id) then",
+        without: "if false then",
+        test: admit::a_release_that_overtakes_its_admit_wins,
+    },
+    Guard {
+        name: "every ended lease leaves a tombstone",
+        with: "missing = missing + (lease and 0 or 1)\n  Lease.bury(pool, lease_id)",
+        without: "",
+        test: admit::an_ended_lease_is_never_admitted_again,
+    },
+    Guard {
+        name: "what no beat asked for is cancelled",
+        with: "if beat < holder.beat and not Holder.was_asking(seq) then",
+        without: "if false then",
+        test: renew::an_admit_that_arrives_after_a_beat_without_it_is_cancelled,
+    },
+    Guard {
+        name: "except what the last beat asked for",
+        with: " and not Holder.was_asking(seq) then",
+        without: " then",
+        test: renew::an_admit_that_the_last_beat_asked_for_is_given,
+    },
+    Guard {
+        name: "a forgotten holder gets nothing",
+        with: "if beat > 1 and holder.beat == Holder.UNHEARD then",
+        without: "if false then",
+        test: renew::who_was_forgotten_is_told_to_beat_before_it_gets_anything_new,
+    },
+    Guard {
+        name: "a reclaimed holder gets nothing",
+        with: "if holder.reclaimed_at > 0 then\n  return denied('cancelled')",
+        without: "if false then\n  return denied('cancelled')",
+        test: reclaim::a_reclaimed_holder_gets_nothing_until_it_beats_and_hears_that_it_lost,
+    },
+    Guard {
+        name: "an earlier beat changes nothing",
+        with: "not compares and beat <= holder.beat",
+        without: "false",
+        test: renew::a_beat_that_is_not_above_the_last_changes_nothing,
+    },
+    Guard {
+        name: "what is under way is left out of the comparison",
+        with: "Holder.add(rest, number, -1)",
+        without: "",
+        test: renew::what_is_on_its_way_is_left_out_of_the_comparison,
+    },
+    Guard {
+        name: "what has ended is not re-asserted",
+        with: " and not Lease.is_buried(epoch .. '.' .. number)",
+        without: "",
+        test: renew::an_ended_lease_is_not_reasserted,
+    },
+    Guard {
+        name: "a list counts only while its beat is the last",
+        with: "if holder.beat ~= tonumber(ARGV[1]) or holder.reclaimed_at > 0 then\n  \
+               return { 'stale' }\nend\n\nlocal crew, count, over",
+        without: "local crew, count, over",
+        test: renew::a_list_counts_only_while_its_beat_is_the_last,
+    },
+    Guard {
+        name: "the end of an earlier presence is no end",
+        with: "if number < holder.presence or",
+        without: "if",
+        test: reclaim::the_end_of_an_earlier_presence_does_not_count,
+    },
+    Guard {
+        name: "an ended presence stays ended",
+        with: "(over and word ~= 'ended')",
+        without: "false",
+        test: reclaim::late_words_of_a_presence_that_ended_do_not_revive_it,
+    },
+    Guard {
+        name: "a moment's grace",
+        with: "pool.now - holder.closed_at >= Holder.GRACE_MS",
+        without: "true",
+        test: reclaim::a_holder_whose_presence_ended_has_a_moment_to_say_that_it_lives,
+    },
+    Guard {
+        name: "no grace ends while a rebuild has just begun",
+        with: " and not rebuild_began_lately(pool)",
+        without: "",
+        test: rebuild::what_spoke_against_an_end_may_have_been_lost,
+    },
+    Guard {
+        name: "whoever is vouched for is kept",
+        with: "holder.open == 1 and pool.now - holder.vouched_at < ttl",
+        without: "false",
+        test: reclaim::a_holder_that_is_present_but_silent_keeps_its_leases_and_is_told_of,
+    },
+    Guard {
+        name: "whoever does not beat is reclaimed",
+        with: "return 'ttl'",
+        without: "return nil",
+        test: reclaim::a_holder_without_a_beat_is_reclaimed_after_its_time,
+    },
+    Guard {
+        name: "what may be on its way to a worker is left alone",
+        with: "lease.since < worker.previous and ",
+        without: "",
+        test: reclaim::leases_since_the_heartbeat_before_last_are_on_their_way,
+    },
+    Guard {
+        name: "another server begins a rebuild",
+        with: "pool and pool.store_id ~= Keys.server",
+        without: "false",
+        test: rebuild::another_server_than_the_last_begins_a_rebuild_and_the_same_does_not,
+    },
+    Guard {
+        name: "a rebuild waits for whoever is present",
+        with: "redis.call('ZCARD', Keys.awaited) > 0",
+        without: "false",
+        test: rebuild::whoever_was_announced_is_waited_for_until_it_has_told_what_it_holds,
+    },
+    Guard {
+        name: "the clock takes short steps",
+        with: "math.min(math.max(wall - pool.wall, CLOCK_STEP_MS_MIN), CLOCK_STEP_MS_MAX)",
+        without: "math.max(wall - pool.wall, CLOCK_STEP_MS_MIN)",
+        test: reclaim::nothing_expires_while_redis_stands_still,
+    },
+];
+
+#[test]
+fn without_any_one_guard_its_test_fails() {
+    let missed: Vec<&str> = (GUARDS.iter())
+        .filter(|guard| {
+            mutated(guard.with, guard.without, || {
+                std::panic::catch_unwind(guard.test).is_ok()
+            })
+        })
+        .map(|guard| guard.name)
+        .collect();
+    assert!(missed.is_empty(), "nobody noticed without: {missed:?}");
+}
