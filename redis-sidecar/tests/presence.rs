@@ -187,12 +187,15 @@ async fn over_http2_the_end_of_a_stream_is_heard_as_well_as_that_of_its_connecti
         let mut vm = Vm::new(&pool, number);
         vm.admit().await;
         let path = sidecar.directory.path().join("berth.sock");
-        let stream = tokio::net::UnixStream::connect(path).await.unwrap();
+        let stream = UnixStream::connect(path).unwrap();
+        let socket = stream.try_clone().unwrap();
+        stream.set_nonblocking(true).unwrap();
+        let stream = tokio::net::UnixStream::from_std(stream).unwrap();
         let executor = hyper_util::rt::TokioExecutor::new();
         let io = hyper_util::rt::TokioIo::new(stream);
         let shaken = hyper::client::conn::http2::handshake(executor, io).await;
         let (mut sender, connection) = shaken.unwrap();
-        let connection = tokio::spawn(connection);
+        tokio::spawn(connection);
         let request = hyper::Request::get(format!("http://sidecar{PRESENCE_PATH}"))
             .header(POOL_HEADER, pool.name.as_str())
             .header(HOLDER_HEADER, vm.holder.to_string())
@@ -204,7 +207,7 @@ async fn over_http2_the_end_of_a_stream_is_heard_as_well_as_that_of_its_connecti
         eventually(async || vm.last_presence().await == 1).await;
         match gone {
             Gone::Stream => call.abort(),
-            Gone::Connection => connection.abort(),
+            Gone::Connection => socket.shutdown(std::net::Shutdown::Both).unwrap(),
         }
         eventually(async || pool.view().await.head.active == 0).await;
         drop(keep);
