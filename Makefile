@@ -52,9 +52,9 @@ chaos: ## Break a fleet again and again and judge it: SEED=1 MINUTES=5
 recoveries: ## Show how long the fleet took to be well again, as the tests last measured it
 	@cargo run --quiet --release --bin recoveries
 
-simulate-leases: ## Try the lease protocol in 20,000 worlds full of faults (BERTH_SEEDS=n for more)
+simulate-leases: ## Try the lease protocol in 100,000 worlds full of faults (BERTH_SEEDS=n; 15 minutes)
 	@scripts/setup.sh build
-	@BERTH_SEEDS=$${BERTH_SEEDS:-20000} cargo test -p admission --release --test simulation -- --nocapture leases
+	@BERTH_SEEDS=$${BERTH_SEEDS:-100000} cargo test -p admission --release --test simulation -- --nocapture leases
 
 bench-choose: ## Measure decisions per second against the number of workers (4 minutes)
 	@scripts/setup.sh test

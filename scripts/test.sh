@@ -4,7 +4,7 @@
 #   scripts/test.sh [full]      full: also the long tests behind the feature `full`
 #
 # First all is built, then cargo tests in one run all that runs on this machine, then the core is
-# tested once more as WebAssembly. A failed part does not stop the next one. A part that ran no
+# tested once more as WebAssembly, and at last without each of its guards. A failed part does not stop the next one. A part that ran no
 # test has failed: a check that cannot fail is no check.
 set -euo pipefail
 # shellcheck source=scripts/env.sh
@@ -134,10 +134,23 @@ test_in_node() {
     unexplained 'core in Node' "$status" "$before"
 }
 
+# Each guard that the tests miss when it is gone is a passed one.
+test_guards() {
+    local status=0 seconds=$SECONDS guards=0 missed=1
+    show 'core without its guards' scripts/mutants.sh || status=$?
+    read -r guards missed < <(sed -n 's/^\([0-9]*\) guards, \([0-9]*\) missed$/\1 \2/p' "$log") || true
+    if [ "$guards" -eq 0 ]; then
+        record 'core without its guards' 0 1 "$((SECONDS - seconds))" "status $status"
+    else
+        record 'core without its guards' "$((guards - missed))" "$missed" "$((SECONDS - seconds))" ''
+    fi
+}
+
 if show 'build' build; then
     record 'build' 0 0 "$SECONDS" ''
     test_natively
     test_in_node
+    test_guards
 else
     # What lies in target/ is of an older tree: its answers would be about something else.
     record 'build' 0 1 "$SECONDS" 'failed, so nothing was tested'

@@ -147,6 +147,8 @@ impl Holder {
             Presence::Closed { until_us } if now_us >= until_us => {
                 self.presence = Presence::Open;
                 self.presences = self.presences.saturating_add(1);
+                // Not sooner: a beat that overtook the news of the end would not speak against it.
+                self.hurry(now_us);
                 let number = self.presences;
                 Some(Errand::BePresent { number })
             }
@@ -228,8 +230,6 @@ impl Holder {
         let pause_us = if answered { 0 } else { RETRY_US };
         let until_us = now_us.saturating_add(pause_us);
         self.presence = Presence::Closed { until_us };
-        // Not sooner: a beat that overtook the news of the end would not speak against it.
-        self.hurry(until_us);
     }
 
     /// The sidecar has the news, or refuses to read it: it is not sent again.

@@ -287,10 +287,9 @@ async fn a_lease_that_is_served_is_not_taken_for_another_that_has_not_arrived() 
 #[tokio::test]
 async fn what_others_may_have_lost_is_not_taken_from_a_silent_holder() {
     let pool = one_worker().await;
+    let _vm = quarantined(&pool).await;
     let mut other = Vm::new(&pool, 8);
     other.admit().await;
-    let _vm = quarantined(&pool).await;
-    other.renew().await;
     sessions(&pool, 4).await;
     // The other's stream has ended, or its host is gone: nobody knows yet.
     sessions(&pool, 3).await;

@@ -208,3 +208,15 @@ fn news_that_failed_waits_a_while_and_goes_out_again() {
     assert_eq!(holder.due(3000), []);
     assert_eq!(holder.due(352_000), [Errand::Deliver(delivery.clone())]);
 }
+
+#[test]
+fn a_beat_between_the_end_and_the_reopening_does_not_count_for_it() {
+    let mut holder = holder(OnLeaseLost::Keep);
+    holder.due(0);
+    holder.presence_ended(1, false, 100_000);
+    holder.beat_answered(1, None, 100_000);
+    assert_eq!(beat_in(holder.due(350_000)).unwrap().beat, 2);
+    holder.beat_answered(2, answer(Verdict::Kept), 360_000);
+    assert_eq!(holder.due(450_000), [Errand::BePresent { number: 2 }]);
+    assert_eq!(beat_in(holder.due(700_000)).unwrap().beat, 3);
+}
