@@ -43,9 +43,15 @@ fn ledger() -> Ledger {
             lifetime: None,
         },
     );
-    ledger.at(1_001_000);
-    ledger.at(1_002_000);
+    pass(&mut ledger, 1_000_000, 2_000);
     ledger
+}
+
+/// Time passes, and someone looks every 500 ms.
+fn pass(ledger: &mut Ledger, from_ms: u64, ms: u64) {
+    for at in (from_ms..=from_ms + ms).step_by(500) {
+        ledger.at(at);
+    }
 }
 
 fn admit(ledger: &mut Ledger, seq: u64) -> Option<DenyReason> {
@@ -106,9 +112,9 @@ fn a_holder_that_left_is_reclaimed_after_its_grace() {
     admit(&mut ledger, 1);
     ledger.presence(&holder(), 1, Presence::Opened);
     ledger.presence(&holder(), 1, Presence::Ended);
-    ledger.at(1_003_000);
+    pass(&mut ledger, 1_002_000, 1_000);
     assert!(ledger.reap().due.is_empty());
-    ledger.at(1_004_000);
+    pass(&mut ledger, 1_003_000, 1_000);
     assert_eq!(ledger.reap().due, [holder()]);
     assert!(!ledger.reclaim(&holder()));
     assert_eq!(ledger.leases().count(), 0);
