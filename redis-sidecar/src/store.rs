@@ -117,9 +117,11 @@ impl Store {
     }
 
     async fn run_once(&self, call: &Call<'_>) -> Result<Vec<String>, StoreError> {
-        let keys = pool_keys(call.pool)
-            .into_iter()
-            .chain(call.holders.iter().map(|epoch| holder_key(call.pool, epoch)));
+        let keys = pool_keys(call.pool).into_iter().chain(
+            call.holders
+                .iter()
+                .map(|epoch| holder_key(call.pool, epoch)),
+        );
         let keys: Vec<String> = keys.collect();
         let mut command = redis::cmd("FCALL");
         command

@@ -4,8 +4,8 @@
 mod guards;
 mod holder;
 mod lease;
-mod reclaim;
 mod rebuild;
+mod reclaim;
 #[cfg(test)]
 mod tests;
 mod worker;
@@ -188,7 +188,9 @@ impl Ledger {
             for (number, lease) in &record.leases {
                 let life = (lease.worker.clone(), lease.incarnation.clone());
                 if !self.lives.contains_key(&life) {
-                    return Err(format!("lease {epoch}.{number}: on a life that is not known"));
+                    return Err(format!(
+                        "lease {epoch}.{number}: on a life that is not known"
+                    ));
                 }
                 if self.tombstones.contains_key(&(epoch.clone(), *number)) {
                     return Err(format!("lease {epoch}.{number}: held, with a tombstone"));

@@ -3,8 +3,8 @@
 
 mod conduct;
 mod dice;
-pub mod ledger;
 mod least_connections;
+pub mod ledger;
 mod lifetime_first;
 mod random;
 mod round_robin;

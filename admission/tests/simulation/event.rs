@@ -11,8 +11,14 @@ use std::collections::BinaryHeap;
 /// A call of a filter VM, as long as the VM waits for its answer.
 #[derive(Debug, Clone)]
 pub(crate) enum Call {
-    Admit { stream: usize, request: AdmitRequest },
-    Release { delivery: Delivery, request: ReleaseRequest },
+    Admit {
+        stream: usize,
+        request: AdmitRequest,
+    },
+    Release {
+        delivery: Delivery,
+        request: ReleaseRequest,
+    },
     Renew(Box<RenewRequest>),
 }
 
@@ -64,14 +70,32 @@ pub(crate) struct Comparison {
 /// Who waits for the store's answer, and what for.
 #[derive(Debug, Clone)]
 pub(crate) enum Then {
-    Reply { vm: usize, token: u64 },
-    Renew { vm: usize, token: u64, request: Box<RenewRequest> },
-    Compare { vm: usize, token: u64, comparison: Box<Comparison> },
+    Reply {
+        vm: usize,
+        token: u64,
+    },
+    Renew {
+        vm: usize,
+        token: u64,
+        request: Box<RenewRequest>,
+    },
+    Compare {
+        vm: usize,
+        token: u64,
+        comparison: Box<Comparison>,
+    },
     Reap,
     Reclaim(HolderId),
     /// News that is told until it is known to be heard.
-    Owed { vm: usize, number: u64, presence: Owed },
-    Worker { worker: usize, life: u64 },
+    Owed {
+        vm: usize,
+        number: u64,
+        presence: Owed,
+    },
+    Worker {
+        worker: usize,
+        life: u64,
+    },
     Nothing,
 }
 
@@ -84,28 +108,94 @@ pub(crate) enum Owed {
 
 #[derive(Debug, Clone)]
 pub(crate) enum Event {
-    Tick { vm: usize },
-    Arrive { envoy: usize },
-    Leave { stream: usize },
+    Tick {
+        vm: usize,
+    },
+    Arrive {
+        envoy: usize,
+    },
+    Leave {
+        stream: usize,
+    },
     /// The worker or its connection ended the session.
-    Cut { stream: usize },
-    ToSidecar { sidecar: usize, vm: usize, token: u64, call: Call },
-    Present { sidecar: usize, vm: usize, number: u64 },
-    PresenceEnded { vm: usize, number: u64, answered: bool },
-    Eof { sidecar: usize, life: u64, vm: usize, number: u64 },
-    ToStore { sidecar: usize, life: u64, run: u64, op: Op, then: Then },
-    FromStore { sidecar: usize, life: u64, answer: Answer, then: Then },
-    ToVm { vm: usize, token: u64, reply: Reply },
-    Timeout { vm: usize, token: u64 },
-    Open { stream: usize, worker: usize, life: u64 },
-    Close { stream: usize, worker: usize },
-    Heartbeat { worker: usize, life: u64 },
-    Reap { sidecar: usize, life: u64 },
-    Vouch { sidecar: usize, life: u64 },
-    BreakPresences { sidecar: usize, life: u64 },
+    Cut {
+        stream: usize,
+    },
+    ToSidecar {
+        sidecar: usize,
+        vm: usize,
+        token: u64,
+        call: Call,
+    },
+    Present {
+        sidecar: usize,
+        vm: usize,
+        number: u64,
+    },
+    PresenceEnded {
+        vm: usize,
+        number: u64,
+        answered: bool,
+    },
+    Eof {
+        sidecar: usize,
+        life: u64,
+        vm: usize,
+        number: u64,
+    },
+    ToStore {
+        sidecar: usize,
+        life: u64,
+        run: u64,
+        op: Op,
+        then: Then,
+    },
+    FromStore {
+        sidecar: usize,
+        life: u64,
+        answer: Answer,
+        then: Then,
+    },
+    ToVm {
+        vm: usize,
+        token: u64,
+        reply: Reply,
+    },
+    Timeout {
+        vm: usize,
+        token: u64,
+    },
+    Open {
+        stream: usize,
+        worker: usize,
+        life: u64,
+    },
+    Close {
+        stream: usize,
+        worker: usize,
+    },
+    Heartbeat {
+        worker: usize,
+        life: u64,
+    },
+    Reap {
+        sidecar: usize,
+        life: u64,
+    },
+    Vouch {
+        sidecar: usize,
+        life: u64,
+    },
+    BreakPresences {
+        sidecar: usize,
+        life: u64,
+    },
     Fault(Fault),
     Judge,
-    Overlap { worker: usize, since_us: u64 },
+    Overlap {
+        worker: usize,
+        since_us: u64,
+    },
     Quiet,
     CloseAll,
     End,
@@ -113,22 +203,47 @@ pub(crate) enum Event {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    CrashEnvoy { envoy: usize },
-    StartEnvoy { envoy: usize },
-    FreezeEnvoy { envoy: usize, us: u64 },
-    Trap { envoy: usize },
-    CutPresence { envoy: usize },
-    CrashSidecar { sidecar: usize },
-    StartSidecar { sidecar: usize },
-    FreezeSidecar { sidecar: usize, us: u64 },
-    PauseStore { us: u64 },
+    CrashEnvoy {
+        envoy: usize,
+    },
+    StartEnvoy {
+        envoy: usize,
+    },
+    FreezeEnvoy {
+        envoy: usize,
+        us: u64,
+    },
+    Trap {
+        envoy: usize,
+    },
+    CutPresence {
+        envoy: usize,
+    },
+    CrashSidecar {
+        sidecar: usize,
+    },
+    StartSidecar {
+        sidecar: usize,
+    },
+    FreezeSidecar {
+        sidecar: usize,
+        us: u64,
+    },
+    PauseStore {
+        us: u64,
+    },
     /// What is in the store now is what it will come back with.
     Save,
     StopStore,
     StartStoreEmpty,
     StartStoreFromSave,
-    JumpClock { forward: bool, ms: u64 },
-    RestartWorker { worker: usize },
+    JumpClock {
+        forward: bool,
+        ms: u64,
+    },
+    RestartWorker {
+        worker: usize,
+    },
 }
 
 #[derive(Debug)]

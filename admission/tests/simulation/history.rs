@@ -19,7 +19,12 @@ impl History {
         self.on
     }
 
-    pub(crate) fn write(&mut self, now_us: u64, actor: impl fmt::Display, event: impl fmt::Display) {
+    pub(crate) fn write(
+        &mut self,
+        now_us: u64,
+        actor: impl fmt::Display,
+        event: impl fmt::Display,
+    ) {
         let seconds = now_us / 1_000_000;
         let us = now_us % 1_000_000;
         self.lines

@@ -147,7 +147,10 @@ impl World {
         let excused = self.is_repairing() || self.judge.reclaimed.contains(&vm);
         if reason == DenyReason::Cancelled && !excused {
             let lease = crate::words::number(self.streams[stream].number);
-            self.violate("a stream that waits is not cancelled", format!("vm {vm} {lease}"));
+            self.violate(
+                "a stream that waits is not cancelled",
+                format!("vm {vm} {lease}"),
+            );
         }
     }
 
@@ -157,7 +160,10 @@ impl World {
         let held = self.store.ledger.holds(&self.vms[vm].id, number);
         if !held && !self.is_repairing() && self.store.up {
             let lease = crate::words::number(number);
-            self.violate("I10 whoever is routed holds a lease", format!("vm {vm} {lease}"));
+            self.violate(
+                "I10 whoever is routed holds a lease",
+                format!("vm {vm} {lease}"),
+            );
         }
     }
 
@@ -177,8 +183,8 @@ impl World {
     pub(crate) fn judge_all(&mut self) {
         let now_us = self.now_us;
         let store_there = self.store.up && now_us >= self.store.paused_until_us;
-        let sidecars_there = (self.sidecars.iter())
-            .all(|sidecar| sidecar.up && now_us >= sidecar.frozen_until_us);
+        let sidecars_there =
+            (self.sidecars.iter()).all(|sidecar| sidecar.up && now_us >= sidecar.frozen_until_us);
         for stream in 0..self.streams.len() {
             if self.streams[stream].phase != Phase::Live {
                 continue;
@@ -213,12 +219,18 @@ impl World {
         let mut left = None;
         for (epoch, number) in self.store.ledger.leases() {
             let vm = self.epochs[epoch];
-            if self.vms[vm].died_at_ms.is_some_and(|at_ms| now_ms > at_ms + GONE_MS) {
+            if self.vms[vm]
+                .died_at_ms
+                .is_some_and(|at_ms| now_ms > at_ms + GONE_MS)
+            {
                 left = Some((vm, number));
             }
         }
         if let Some((vm, number)) = left {
-            let what = format!("vm {vm} {} is held by the dead", crate::words::number(number));
+            let what = format!(
+                "vm {vm} {} is held by the dead",
+                crate::words::number(number)
+            );
             self.violate("I7 the dead hold nothing", what);
         }
     }
@@ -248,7 +260,9 @@ impl World {
 
     pub(crate) fn judge_emptiness(&mut self) {
         let left: Vec<String> = (self.store.ledger.leases())
-            .map(|(epoch, number)| format!("vm {} {}", self.epochs[epoch], crate::words::number(number)))
+            .map(|(epoch, number)| {
+                format!("vm {} {}", self.epochs[epoch], crate::words::number(number))
+            })
             .collect();
         if !left.is_empty() {
             self.violate("no leak", left.join(", "));

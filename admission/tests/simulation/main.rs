@@ -47,7 +47,9 @@ fn replay(seed: u64, lines: usize) -> Result<(), Violation> {
     }
     if let Err(Violation { rule, what }) = &result {
         println!("\nseed {seed} violates \"{rule}\": {what}");
-        println!("replay: BERTH_SEED={seed} cargo test -p admission --release --test simulation -- --nocapture leases");
+        println!(
+            "replay: BERTH_SEED={seed} cargo test -p admission --release --test simulation -- --nocapture leases"
+        );
     }
     result
 }

@@ -180,7 +180,8 @@ impl Plan<'_> {
                     self.add(at_us, Fault::RestartWorker { worker });
                 }
                 5 | 6 => {
-                    let end_us = (at_us + self.chance.between(SECOND / 10, 8 * SECOND)).min(LAST_US);
+                    let end_us =
+                        (at_us + self.chance.between(SECOND / 10, 8 * SECOND)).min(LAST_US);
                     if at_us >= sidecar_free_us && !meets(&self.sidecars_needed, at_us, end_us) {
                         self.stop_sidecar(at_us, end_us);
                         sidecar_free_us = end_us + 3 * SECOND;
@@ -285,7 +286,11 @@ impl World {
             }
             Fault::JumpClock { forward, ms } => {
                 let clock_ms = self.store.clock_ms;
-                self.store.clock_ms = if forward { clock_ms + ms } else { clock_ms - ms };
+                self.store.clock_ms = if forward {
+                    clock_ms + ms
+                } else {
+                    clock_ms - ms
+                };
             }
             Fault::RestartWorker { worker } => self.restart_worker(worker),
         }

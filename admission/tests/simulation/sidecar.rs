@@ -48,7 +48,9 @@ impl World {
             return;
         }
         self.sidecars[sidecar].up = false;
-        self.sidecars[sidecar].away_since_us.get_or_insert(self.now_us);
+        self.sidecars[sidecar]
+            .away_since_us
+            .get_or_insert(self.now_us);
         let presences = std::mem::take(&mut self.sidecars[sidecar].presences);
         for (vm, number) in presences {
             let way = self.soon();
@@ -168,7 +170,9 @@ impl World {
             vm,
             number,
         };
-        let open = self.vms[vm].presence.is_some_and(|(open, ..)| open == number);
+        let open = self.vms[vm]
+            .presence
+            .is_some_and(|(open, ..)| open == number);
         if !open || self.vms[vm].state == VmState::Dead || !self.acts(sidecar, life, event) {
             return;
         }
@@ -190,8 +194,14 @@ impl World {
         }
         if self.sidecars[sidecar].presences.get(&vm) == Some(&number) {
             self.sidecars[sidecar].presences.remove(&vm);
-            tell!(self, format!("sidecar {sidecar}"), "sees presence {number} of vm {vm} end");
-            self.sidecars[sidecar].owed.remove(&(vm, number, Owed::Opened));
+            tell!(
+                self,
+                format!("sidecar {sidecar}"),
+                "sees presence {number} of vm {vm} end"
+            );
+            self.sidecars[sidecar]
+                .owed
+                .remove(&(vm, number, Owed::Opened));
             self.owe(sidecar, vm, number, Owed::Ended);
         }
     }

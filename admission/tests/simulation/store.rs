@@ -46,7 +46,9 @@ impl World {
             };
             return self.queue.push(until_us, event);
         }
-        self.store.ledger.at(self.store.clock_ms + self.now_us / 1000);
+        self.store
+            .ledger
+            .at(self.store.clock_ms + self.now_us / 1000);
         let answer = self.execute(&op);
         self.judge_changes();
         let delay = self.weather.delay(&mut self.chance);
@@ -105,7 +107,11 @@ impl World {
     fn tell_store(&mut self, op: &Op, answer: &Answer) {
         use crate::words::{number, numbers, releases, renewed};
         let vm = |world: &Self, holder: &admission::id::HolderId| {
-            world.epochs.get(holder.epoch.as_str()).copied().unwrap_or_default()
+            world
+                .epochs
+                .get(holder.epoch.as_str())
+                .copied()
+                .unwrap_or_default()
         };
         let words = match (op, answer) {
             (Op::Admit(request), Answer::Admit(answer)) => {
@@ -117,14 +123,22 @@ impl World {
                 format!("admit vm {} {lease}: {result}", vm(self, &request.holder))
             }
             (Op::Release(request), _) => {
-                format!("release vm {} {}", vm(self, &request.holder), releases(request))
+                format!(
+                    "release vm {} {}",
+                    vm(self, &request.holder),
+                    releases(request)
+                )
             }
             (Op::Renew(request), Answer::Renew(answer)) => {
                 let who = vm(self, &request.holder);
                 format!("renew vm {who} beat {}: {}", request.beat, renewed(*answer))
             }
             (Op::Listed(holder, beat), Answer::Listed(Some(held))) => {
-                format!("list vm {} beat {beat}: {}", vm(self, holder), numbers(held))
+                format!(
+                    "list vm {} beat {beat}: {}",
+                    vm(self, holder),
+                    numbers(held)
+                )
             }
             (Op::Reassert(holder, beat, place), _) => {
                 let all: Vec<u64> = place.leases.iter().map(|lease| lease.0).collect();

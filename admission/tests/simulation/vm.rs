@@ -129,7 +129,10 @@ impl World {
             }
         }
         let busy = self.vms[vm].holder.inventory().has_news();
-        self.after(if busy { TICK_US } else { IDLE_TICK_US }, Event::Tick { vm });
+        self.after(
+            if busy { TICK_US } else { IDLE_TICK_US },
+            Event::Tick { vm },
+        );
     }
 
     fn deliver(&mut self, vm: usize, delivery: Delivery) {
@@ -143,7 +146,12 @@ impl World {
                     holder: holder.id().clone(),
                     releases: releases.clone(),
                 };
-                tell!(self, Name(vm), "releases {}", crate::words::releases(&request));
+                tell!(
+                    self,
+                    Name(vm),
+                    "releases {}",
+                    crate::words::releases(&request)
+                );
                 self.call(vm, Call::Release { delivery, request });
             }
         }
@@ -185,7 +193,11 @@ impl World {
     fn be_present(&mut self, vm: usize, number: u64) {
         let sidecar = self.sidecar_of(vm);
         let life = self.sidecars[sidecar].life;
-        tell!(self, Name(vm), "opens presence {number} at sidecar {sidecar}");
+        tell!(
+            self,
+            Name(vm),
+            "opens presence {number} at sidecar {sidecar}"
+        );
         self.vms[vm].presence = Some((number, sidecar, life));
         let delay = self.weather.delay(&mut self.chance);
         self.after(
@@ -207,8 +219,15 @@ impl World {
         if self.put_off(vm, event) || self.vms[vm].state != VmState::Alive {
             return;
         }
-        if self.vms[vm].presence.is_some_and(|(open, ..)| open == number) {
-            tell!(self, Name(vm), "presence {number} ended, answered: {answered}");
+        if self.vms[vm]
+            .presence
+            .is_some_and(|(open, ..)| open == number)
+        {
+            tell!(
+                self,
+                Name(vm),
+                "presence {number} ended, answered: {answered}"
+            );
             self.vms[vm].presence = None;
             let now_us = self.now_us;
             (self.vms[vm].holder).presence_ended(number, answered, now_us);
@@ -253,8 +272,16 @@ impl World {
                 self.vms[vm].holder.undelivered(delivery, now_us);
             }
             (Call::Renew(request), Reply::Renew(answer)) => {
-                tell!(self, Name(vm), "hears of beat {}: {}", request.beat, crate::words::renewed(answer));
-                self.vms[vm].holder.beat_answered(request.beat, Some(answer), now_us);
+                tell!(
+                    self,
+                    Name(vm),
+                    "hears of beat {}: {}",
+                    request.beat,
+                    crate::words::renewed(answer)
+                );
+                self.vms[vm]
+                    .holder
+                    .beat_answered(request.beat, Some(answer), now_us);
             }
             (Call::Renew(request), _) => {
                 tell!(self, Name(vm), "hears nothing of beat {}", request.beat);
@@ -296,7 +323,12 @@ impl World {
         });
         let holder = &self.vms[vm].holder;
         let request = AdmitRequest::new(holder.pool().clone(), holder.id().clone(), lease);
-        tell!(self, Name(vm), "asks for {}", crate::words::number(request.lease.seq));
+        tell!(
+            self,
+            Name(vm),
+            "asks for {}",
+            crate::words::number(request.lease.seq)
+        );
         self.call(vm, Call::Admit { stream, request });
         if self.chance.in_thousand(50) {
             let patience = self.chance.between(100, 6_000);
@@ -305,16 +337,25 @@ impl World {
     }
 
     fn answered(&mut self, stream: usize, answer: AdmitAnswer) {
-        let Stream { vm, number, phase, .. } = self.streams[stream];
+        let Stream {
+            vm, number, phase, ..
+        } = self.streams[stream];
         let now_us = self.now_us;
         if let AdmitAnswer::Denied(denied) = &answer {
-            tell!(self, Name(vm), "{} is denied: {}", crate::words::number(number), denied.reason.as_str());
+            tell!(
+                self,
+                Name(vm),
+                "{} is denied: {}",
+                crate::words::number(number),
+                denied.reason.as_str()
+            );
             self.vms[vm].holder.denied(number, denied.reason, now_us);
             if phase == Phase::Asking {
                 self.judge_denial(stream, denied.reason);
             }
         }
-        let effects = (self.streams[stream].lifecycle).handle(Happening::Answered { answer, now_us });
+        let effects =
+            (self.streams[stream].lifecycle).handle(Happening::Answered { answer, now_us });
         self.carry_out(stream, effects);
     }
 
@@ -324,7 +365,11 @@ impl World {
             match effect {
                 Effect::Route(admitted) => {
                     self.vms[vm].holder.inventory().admitted(&admitted);
-                    self.route(stream, admitted.worker.as_str(), admitted.incarnation.as_str());
+                    self.route(
+                        stream,
+                        admitted.worker.as_str(),
+                        admitted.incarnation.as_str(),
+                    );
                 }
                 Effect::Refuse(_) => {
                     self.streams[stream].phase = Phase::Over;
@@ -343,7 +388,12 @@ impl World {
         let index = (self.workers.iter()).position(|known| known.id.as_str() == worker);
         let worker = index.unwrap();
         let life: u64 = incarnation[1..].parse().unwrap();
-        tell!(self, Name(vm), "routes {} to worker {worker}", crate::words::number(number));
+        tell!(
+            self,
+            Name(vm),
+            "routes {} to worker {worker}",
+            crate::words::number(number)
+        );
         let connect = self.chance.between(100, 3_000);
         let opens_at_us = self.now_us + connect;
         self.streams[stream].phase = Phase::Live;
@@ -377,7 +427,9 @@ impl World {
     }
 
     fn end(&mut self, stream: usize) {
-        let Stream { vm, number, phase, .. } = self.streams[stream];
+        let Stream {
+            vm, number, phase, ..
+        } = self.streams[stream];
         if phase == Phase::Over {
             return;
         }

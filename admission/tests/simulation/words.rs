@@ -1,7 +1,7 @@
 //! How history says what messages carry.
 
 use admission::id::{BEAT_SHIFT, beat_of};
-use admission::message::{RenewAnswer, RenewRequest, ReleaseRequest};
+use admission::message::{ReleaseRequest, RenewAnswer, RenewRequest};
 
 /// A lease number as `beat:count`.
 pub(crate) fn number(number: u64) -> String {
@@ -38,6 +38,10 @@ pub(crate) fn releases(request: &ReleaseRequest) -> String {
 
 pub(crate) fn renewed(answer: RenewAnswer) -> String {
     let lost = if answer.lost { ", lost" } else { "" };
-    let rebuilding = if answer.rebuilding { ", rebuilding" } else { "" };
+    let rebuilding = if answer.rebuilding {
+        ", rebuilding"
+    } else {
+        ""
+    };
     format!("{}{lost}{rebuilding}", answer.verdict.as_str())
 }

@@ -50,7 +50,8 @@ impl World {
             return;
         }
         let it = &self.workers[worker];
-        let heard = (it.heard_at_us).is_some_and(|at_us| self.now_us < at_us + HEARTBEAT_US + RETRY_US);
+        let heard =
+            (it.heard_at_us).is_some_and(|at_us| self.now_us < at_us + HEARTBEAT_US + RETRY_US);
         let op = if it.registered {
             let request = HeartbeatRequest {
                 incarnation: it.incarnation(),
@@ -68,7 +69,11 @@ impl World {
             };
             Op::Register(it.id.clone(), request)
         };
-        let next = if it.registered && heard { HEARTBEAT_US } else { RETRY_US };
+        let next = if it.registered && heard {
+            HEARTBEAT_US
+        } else {
+            RETRY_US
+        };
         self.after(next, Event::Heartbeat { worker, life });
         let sidecar = self.chance.between(0, self.sidecars.len() as u64) as usize;
         if self.sidecars[sidecar].up && self.now_us >= self.sidecars[sidecar].frozen_until_us {

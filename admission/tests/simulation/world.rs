@@ -115,14 +115,15 @@ impl World {
         for worker in 0..self.workers.len() {
             self.queue.push(0, Event::Heartbeat { worker, life: 1 });
         }
-        for (at_us, fault) in schedule::faults(&mut self.chance, self.envoys.len(), self.workers.len()) {
+        for (at_us, fault) in
+            schedule::faults(&mut self.chance, self.envoys.len(), self.workers.len())
+        {
             self.queue.push(at_us, Event::Fault(fault));
         }
         self.queue.push(JUDGE_US, Event::Judge);
         self.queue.push(BUSY_US, Event::Quiet);
         self.queue.push(BUSY_US + SETTLE_US, Event::CloseAll);
-        self.queue
-            .push(BUSY_US + SETTLE_US + QUIET_US, Event::End);
+        self.queue.push(BUSY_US + SETTLE_US + QUIET_US, Event::End);
     }
 
     /// Runs to the end, or to the first violation.

@@ -84,7 +84,9 @@ impl Redis {
         let told = self.text(&["INFO", "commandstats"]).await;
         let lines = told.lines().filter(|line| !line.contains("cmdstat_config"));
         let calls = lines.filter_map(|line| line.split_once("calls=")?.1.split(',').next());
-        calls.map(|calls| calls.parse::<u64>().expect("a count")).sum()
+        calls
+            .map(|calls| calls.parse::<u64>().expect("a count"))
+            .sum()
     }
 
     async fn text(&self, words: &[&str]) -> String {

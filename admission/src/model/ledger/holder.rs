@@ -1,5 +1,5 @@
-use super::{Ledger, What};
 use super::lease::Lease;
+use super::{Ledger, What};
 use crate::id::{BEAT_SHIFT, HolderId};
 use crate::message::{Held, Place, RenewAnswer, RenewRequest, Verdict};
 use std::collections::{BTreeMap, BTreeSet};
@@ -92,8 +92,13 @@ impl Ledger {
     /// The numbers of the leases that this beat speaks for; none when it is not the last any more.
     pub fn listed(&self, holder: &HolderId, beat: u64) -> Option<Vec<u64>> {
         let record = self.holders.get(holder.epoch.as_str())?;
-        (record.beat == beat)
-            .then(|| record.leases.range(..beat << BEAT_SHIFT).map(|(n, _)| *n).collect())
+        (record.beat == beat).then(|| {
+            record
+                .leases
+                .range(..beat << BEAT_SHIFT)
+                .map(|(n, _)| *n)
+                .collect()
+        })
     }
 
     /// Takes in what the holder lists and the store lacks. Returns whether the beat is still the last.
@@ -149,7 +154,11 @@ impl Ledger {
 
     pub fn presence(&mut self, holder: &HolderId, number: u64, presence: Presence) {
         let now_ms = self.now_ms;
-        let grace_ms = if self.guards.grace { self.settings.grace_ms } else { 0 };
+        let grace_ms = if self.guards.grace {
+            self.settings.grace_ms
+        } else {
+            0
+        };
         let numbers_count = self.guards.presence_numbers;
         let record = self.holder(holder);
         match presence {

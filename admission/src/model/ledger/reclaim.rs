@@ -26,7 +26,9 @@ impl Ledger {
 
     fn fate(&self, record: &Holder) -> Fate {
         let within = |since_ms: u64| self.now_ms < since_ms + self.settings.lease_ttl_ms;
-        let closed = record.closing_at_ms.is_some_and(|at_ms| at_ms <= self.now_ms);
+        let closed = record
+            .closing_at_ms
+            .is_some_and(|at_ms| at_ms <= self.now_ms);
         if record.reclaimed || closed {
             Fate::Gone
         } else if !self.guards.ttl || within(record.beaten_at_ms) {

@@ -30,7 +30,9 @@ struct Figure {
 impl Ledger {
     pub fn register(&mut self, id: &WorkerId, request: &RegisterRequest) -> WorkerAnswer {
         let limit = self.settings.max_concurrent;
-        let max_concurrent = request.max_concurrent.map_or(limit, |own| limit.min(own.into()));
+        let max_concurrent = request
+            .max_concurrent
+            .map_or(limit, |own| limit.min(own.into()));
         let life = self.live(id, &request.incarnation, request.address);
         life.address = request.address;
         life.lifetime = life.lifetime.max(request.lifetime.unwrap_or_default());
@@ -51,8 +53,8 @@ impl Ledger {
 
     pub fn heartbeat(&mut self, id: &WorkerId, request: &HeartbeatRequest) -> WorkerAnswer {
         let now_ms = self.now_ms;
-        let known = (self.workers.get_mut(id))
-            .filter(|worker| worker.incarnation == request.incarnation);
+        let known =
+            (self.workers.get_mut(id)).filter(|worker| worker.incarnation == request.incarnation);
         let Some(worker) = known else {
             return WorkerAnswer {
                 advice: Advice::Register,
@@ -72,7 +74,12 @@ impl Ledger {
     }
 
     /// A life of a worker, noted if it was not known.
-    pub(super) fn live(&mut self, id: &WorkerId, life: &Incarnation, address: Address) -> &mut Life {
+    pub(super) fn live(
+        &mut self,
+        id: &WorkerId,
+        life: &Incarnation,
+        address: Address,
+    ) -> &mut Life {
         (self.lives.entry((id.clone(), life.clone()))).or_insert(Life {
             address,
             active: 0,
