@@ -102,6 +102,11 @@ async fn assert_spare_serves(fault: &'static str, harm: impl AsyncFnOnce(&Runnin
     let fleet = Fleet::new().spare();
     let fleet = fleet.policy(|policy| policy.lease_ttl_ms = 5000);
     let (fleet, mut sessions) = with_sessions(fleet).await;
+    harness::eventually("Envoy knows that both are well", async || {
+        let healthy = fleet.envoys[0].stat("berth_sidecar.membership_healthy");
+        healthy.await == 2
+    })
+    .await;
     let prober = Prober::start(fleet.client());
     harm(&fleet).await;
     tokio::time::sleep(Duration::from_secs(8)).await;
