@@ -1,5 +1,6 @@
-//! Row 21, in short: half a minute, with a seed that kills an Envoy and a worker, stops a sidecar and an
-//! Envoy, and wipes the store. `make chaos` has more.
+//! Row 21, in short: half a minute. The seed was chosen for what it draws: an Envoy and a worker die, a
+//! sidecar stops, links fail, the store is wiped. How far it gets depends on how soon the fleet is well
+//! again after each. `make chaos` has more.
 
 use harness::fleet::scratch;
 use std::process::Command;

@@ -28,13 +28,16 @@ async fn assert_nothing_is_left(fleet: &RunningFleet, moment: &'static str, left
 
 #[tokio::test]
 async fn a_client_that_leaves_before_its_admit_is_answered_leaves_nothing() {
+    const LATE: Duration = Duration::from_millis(300);
     let fleet = Fleet::new().sidecars_through_proxy().up().await;
-    fleet.sidecar_links[0].delay(Duration::from_millis(300));
+    fleet.sidecar_links[0].delay(LATE);
     let client = fleet.client().raw(UPGRADE).await.unwrap();
     envoy_has(&fleet, 1).await;
     drop(client);
     let left = Instant::now();
     envoy_has(&fleet, 0).await;
+    // The question is still on its way, and so is the release that follows it.
+    tokio::time::sleep(2 * LATE).await;
     assert_nothing_is_left(&fleet, "client left before the answer (300 ms late)", left).await;
 }
 

@@ -102,14 +102,15 @@ async fn poison(fleet: &RunningFleet) {
 }
 
 /// Quarantine comes after 5 s in place of 15: more than a beat, less than a coffee.
-async fn poisonable_fleet() -> RunningFleet {
+async fn poisonable_fleet(heartbeat_ms: u64) -> RunningFleet {
     let fleet = Fleet::new().as_shipped().max_concurrent(8).poisonable();
+    let fleet = fleet.heartbeat_ms(heartbeat_ms);
     fleet.policy(|policy| policy.lease_ttl_ms = 5000).up().await
 }
 
 #[tokio::test]
 async fn a_dead_vm_is_replaced_and_its_sessions_keep_their_places_until_they_end() {
-    let fleet = poisonable_fleet().await;
+    let fleet = poisonable_fleet(100).await;
     let sessions = fleet.sessions(4).await;
     let start = Instant::now();
     poison(&fleet).await;
@@ -128,9 +129,8 @@ async fn a_dead_vm_is_replaced_and_its_sessions_keep_their_places_until_they_end
     promise.kept_since(start, all_back).await;
 }
 
-#[tokio::test]
-async fn places_of_a_dead_vm_are_freed_above_what_the_worker_reports() {
-    let fleet = poisonable_fleet().await;
+async fn assert_freed_by_sessions(heartbeat_ms: u64) {
+    let fleet = poisonable_fleet(heartbeat_ms).await;
     let mut sessions = fleet.sessions(4).await;
     poison(&fleet).await;
     close_all(sessions.split_off(1)).await;
@@ -143,4 +143,14 @@ async fn places_of_a_dead_vm_are_freed_above_what_the_worker_reports() {
         .await;
     assert!(fleet.view().await.repaired("freed_by_sessions") >= 3);
     assert_eq!(fleet.open_at_workers(), 1);
+}
+
+#[tokio::test]
+async fn places_of_a_dead_vm_are_freed_above_what_the_worker_reports() {
+    assert_freed_by_sessions(2000).await;
+}
+
+#[tokio::test]
+async fn places_of_a_dead_vm_are_freed_above_what_an_eager_worker_reports() {
+    assert_freed_by_sessions(100).await;
 }
