@@ -63,6 +63,8 @@ pub struct Holder {
     beat_due_us: u64,
     /// The store asked for the list.
     list: bool,
+    /// The rebuild that was heard of, and the mark at that time.
+    rebuild: Option<(u64, u64)>,
     /// When the store would give the places away, less the fence.
     fence_us: Option<u64>,
     /// Sessions to close, because their places were lost.
@@ -93,6 +95,7 @@ impl Holder {
             last_sent_us: None,
             beat_due_us: 0,
             list: false,
+            rebuild: None,
             fence_us: None,
             closing: Vec::new(),
             deliveries: 0,
@@ -164,7 +167,10 @@ impl Holder {
         if self.sent.is_some() || now_us < self.beat_due_us {
             return None;
         }
-        let request = self.inventory.beat(&self.pool, &self.id, self.list);
+        let mut request = self.inventory.beat(&self.pool, &self.id, self.list);
+        request.rebuild = (self.rebuild)
+            .filter(|(_, mark)| self.inventory.is_answered(*mark))
+            .map(|(number, _)| number);
         self.sent = Some(Sent {
             beat: request.beat,
             at_us: now_us,
@@ -214,12 +220,20 @@ impl Holder {
             self.closing = self.inventory.held().collect();
         }
         self.list = answer.verdict == Verdict::List;
+        self.hear_of_rebuild(answer.rebuild);
         self.beat_due_us = match answer.verdict {
             Verdict::List if !sent.listed => now_us,
             Verdict::List | Verdict::Stale => now_us.saturating_add(RETRY_US),
-            Verdict::Kept if answer.rebuilding => now_us.saturating_add(RETRY_US),
+            Verdict::Kept if answer.rebuild.is_some() => now_us.saturating_add(RETRY_US),
             Verdict::Kept => now_us.saturating_add(self.interval_us(beat)),
         };
+    }
+
+    fn hear_of_rebuild(&mut self, rebuild: Option<u64>) {
+        let known = self.rebuild.map(|(number, _)| number);
+        if known != rebuild {
+            self.rebuild = rebuild.map(|number| (number, self.inventory.mark()));
+        }
     }
 
     /// The hanging call of this number ended: answered by its sidecar, or broken off.

@@ -126,6 +126,16 @@ impl Inventory {
         self.observations.push(observation);
     }
 
+    /// No lease minted so far has a higher number.
+    pub fn mark(&self) -> u64 {
+        (self.beat << id::BEAT_SHIFT) | self.minted
+    }
+
+    /// Whether nothing up to this number is asked for any more.
+    pub fn is_answered(&self, mark: u64) -> bool {
+        self.asking.range(..=mark).next().is_none()
+    }
+
     /// The numbers of the leases that are held.
     pub fn held(&self) -> impl Iterator<Item = u64> + '_ {
         self.held.keys().copied()
@@ -139,6 +149,7 @@ impl Inventory {
             pool: pool.clone(),
             holder: holder.clone(),
             beat: self.beat,
+            rebuild: None,
             // The newest: the oldest are about to be given up.
             asking: (self.asking.iter().rev().copied())
                 .take(UNDER_WAY_MAX)

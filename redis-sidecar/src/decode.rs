@@ -66,13 +66,13 @@ pub(crate) fn advice(reply: &[String]) -> Option<WorkerAnswer> {
     })
 }
 
-/// `verdict, lost, rebuilding, lease_ttl_ms`
+/// `verdict, lost, rebuild, lease_ttl_ms`
 pub(crate) fn renewed(reply: &[String]) -> Option<RenewAnswer> {
     match reply {
-        [verdict, lost, rebuilding, lease_ttl_ms] => Some(RenewAnswer {
+        [verdict, lost, rebuild, lease_ttl_ms] => Some(RenewAnswer {
             verdict: Verdict::parse(verdict)?,
             lost: lost == "1",
-            rebuilding: rebuilding == "1",
+            rebuild: Some(rebuild.parse().ok()?).filter(|number| *number > 0),
             lease_ttl_ms: lease_ttl_ms.parse().ok()?,
         }),
         _ => None,

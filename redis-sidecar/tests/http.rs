@@ -398,7 +398,7 @@ async fn a_beat_is_answered_and_what_cannot_be_one_is_refused() {
     let answer = api.json("POST", "/v1/renew", beat(1)).await;
     assert_eq!(
         answer.body,
-        json!({"verdict": "kept", "lost": false, "rebuilding": false, "lease_ttl_ms": 15_000})
+        json!({"verdict": "kept", "lost": false, "lease_ttl_ms": 15_000})
     );
     let long: Vec<u64> = (0..1001).collect();
     for (field, value) in [

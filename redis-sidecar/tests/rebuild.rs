@@ -91,10 +91,27 @@ pub(crate) async fn whoever_was_announced_is_waited_for_until_it_has_told_what_i
     // With a question on its way, more may be held than is told.
     let mut asking = vm.next();
     asking.asking = vec![vm.mint()];
-    assert!(vm.send(&asking).await.rebuilding);
+    assert!(vm.send(&asking).await.rebuild.is_some());
     assert_eq!(pool.denied().await, DenyReason::Rebuilding);
     let answer = vm.renew().await;
-    assert_eq!((answer.verdict, answer.rebuilding), (Verdict::Kept, false));
+    assert_eq!((answer.verdict, answer.rebuild), (Verdict::Kept, None));
+    pool.admit().await;
+}
+
+#[tokio::test]
+async fn a_rebuild_ends_although_clients_keep_asking() {
+    let pool = settled().await;
+    let mut vm = Vm::new(&pool, 7);
+    restart(&pool).await;
+    vm.presence(Sign::Opened, 1).await;
+    pass(&pool, REBUILD_MS * 2.0).await;
+    let mut asking = vm.next();
+    asking.asking = vec![vm.mint()];
+    let rebuild = vm.send(&asking).await.rebuild;
+    // What is asked for now was asked for since.
+    let mut told = vm.next();
+    (told.asking, told.rebuild) = (vec![vm.mint()], rebuild);
+    assert_eq!(vm.send(&told).await.rebuild, None);
     pool.admit().await;
 }
 
@@ -109,10 +126,16 @@ async fn what_was_lost_is_told_before_anything_is_admitted() {
     vm.presence(Sign::Opened, 2).await;
     pass(&pool, REBUILD_MS).await;
     let answer = vm.renew().await;
-    assert_eq!((answer.verdict, answer.rebuilding), (Verdict::List, true));
+    assert_eq!(
+        (answer.verdict, answer.rebuild.is_some()),
+        (Verdict::List, true)
+    );
     assert_eq!(pool.denied().await, DenyReason::Rebuilding);
     let answer = vm.list().await;
-    assert_eq!((answer.verdict, answer.rebuilding), (Verdict::Kept, false));
+    assert_eq!(
+        (answer.verdict, answer.rebuild.is_some()),
+        (Verdict::Kept, false)
+    );
     assert_eq!(pool.denied().await, DenyReason::PoolFull);
     pool.assert_no_drift().await;
 }

@@ -23,7 +23,7 @@ fn answer(verdict: Verdict) -> Option<RenewAnswer> {
     Some(RenewAnswer {
         verdict,
         lost: false,
-        rebuilding: false,
+        rebuild: None,
         lease_ttl_ms: TTL_MS,
     })
 }
@@ -121,12 +121,31 @@ fn a_list_is_sent_at_once_when_asked_for_and_only_then() {
 fn a_rebuilding_store_is_told_again_soon() {
     let mut holder = holder(OnLeaseLost::Keep);
     holder.due(0);
-    let rebuilding = RenewAnswer {
-        rebuilding: true,
-        ..answer(Verdict::Kept).unwrap()
-    };
-    holder.beat_answered(1, Some(rebuilding), 0);
+    holder.beat_answered(1, rebuilding(7), 0);
     assert!(beat_in(holder.due(350_000)).is_some());
+}
+
+fn rebuilding(number: u64) -> Option<RenewAnswer> {
+    Some(RenewAnswer {
+        rebuild: Some(number),
+        ..answer(Verdict::Kept).unwrap()
+    })
+}
+
+#[test]
+fn a_rebuild_is_told_when_all_that_was_asked_before_is_answered() {
+    let mut holder = holder(OnLeaseLost::Keep);
+    let before = holder.mint();
+    assert_eq!(beat_in(holder.due(0)).unwrap().rebuild, None);
+    holder.beat_answered(1, rebuilding(7), 0);
+    holder.mint();
+    assert_eq!(beat_in(holder.due(350_000)).unwrap().rebuild, None);
+    holder.beat_answered(2, rebuilding(7), 350_000);
+    holder.denied(before.seq, DenyReason::Rebuilding, 360_000);
+    assert_eq!(beat_in(holder.due(700_000)).unwrap().rebuild, Some(7));
+    // Another begins: what was asked in the first may have been given before it.
+    holder.beat_answered(3, rebuilding(8), 700_000);
+    assert_eq!(beat_in(holder.due(1_050_000)).unwrap().rebuild, None);
 }
 
 #[test]

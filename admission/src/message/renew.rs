@@ -29,6 +29,10 @@ pub struct RenewRequest {
     /// Leases that ended, while their release is not known to have arrived.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ended: Vec<u64>,
+    /// The rebuild that was heard of, once all that was asked for before is answered: what is asked
+    /// for since cannot have been given and lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rebuild: Option<u64>,
     /// All others that have not ended; left out when too much is under way to tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<Held>,
@@ -86,9 +90,9 @@ pub struct RenewAnswer {
     /// The holder's places had been given to others when this beat came.
     #[serde(default)]
     pub lost: bool,
-    /// The store lost its data and waits for everyone's beat, without `asking`: beat again soon.
-    #[serde(default)]
-    pub rebuilding: bool,
+    /// The store may have lost data and waits for this holder to tell all: beat again soon.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rebuild: Option<u64>,
     /// How long the holder is believed without a further beat.
     pub lease_ttl_ms: u64,
 }

@@ -38,7 +38,7 @@ pub(crate) fn releases(request: &ReleaseRequest) -> String {
 
 pub(crate) fn renewed(answer: RenewAnswer) -> String {
     let lost = if answer.lost { ", lost" } else { "" };
-    let rebuilding = if answer.rebuilding {
+    let rebuilding = if answer.rebuild.is_some() {
         ", rebuilding"
     } else {
         ""

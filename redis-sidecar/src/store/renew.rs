@@ -89,6 +89,7 @@ impl Store {
             step.to_owned(),
             text_or_empty(request.held.map(|held| held.count)),
             text_or_empty(request.held.map(|held| u64::from(held.digest))),
+            text_or_empty(request.rebuild),
             request.asking.len().to_string(),
         ];
         let under_way = request.asking.iter().chain(&request.ended);

@@ -84,6 +84,7 @@ impl<'a> Vm<'a> {
             holder: self.holder.clone(),
             beat: self.beat,
             asking: vec![],
+            rebuild: None,
             ended: vec![],
             held: Some(held),
             leases: None,

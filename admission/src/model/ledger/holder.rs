@@ -74,7 +74,8 @@ impl Ledger {
             }
         }
         let same = request.held.is_none_or(|held| held == spoken_for);
-        if same && request.held.is_some() && request.asking.is_empty() {
+        let told_all = request.asking.is_empty() || request.rebuild == self.rebuild_number();
+        if same && request.held.is_some() && told_all {
             self.note_report(request.holder.epoch.as_str());
         }
         self.answer_renew(if same { Verdict::Kept } else { Verdict::List }, lost)
@@ -84,7 +85,7 @@ impl Ledger {
         RenewAnswer {
             verdict,
             lost,
-            rebuilding: self.rebuild.is_some(),
+            rebuild: self.rebuild_number(),
             lease_ttl_ms: self.settings.lease_ttl_ms,
         }
     }

@@ -23,7 +23,7 @@ impl Ledger {
     pub fn reap(&self) -> Reaped {
         Reaped {
             due: self.due(),
-            rebuilding: self.rebuild.as_ref().map(|_| self.run),
+            rebuilding: self.rebuild_number(),
         }
     }
 
@@ -58,6 +58,10 @@ impl Ledger {
         *self = data;
         self.run = run;
         self.repairs = repairs;
+    }
+
+    pub(super) fn rebuild_number(&self) -> Option<u64> {
+        self.rebuild.as_ref().map(|_| self.run)
     }
 
     pub fn is_rebuilding(&self) -> bool {

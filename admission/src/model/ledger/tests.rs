@@ -76,6 +76,7 @@ fn beat(ledger: &mut Ledger, beat: u64, numbers: &[u64]) -> Verdict {
         pool: pool(),
         holder: holder(),
         beat,
+        rebuild: None,
         asking: Vec::new(),
         ended: Vec::new(),
         held: Some(held),
