@@ -53,6 +53,7 @@ async fn beat(api: &Api, beat: u64, held: &[u64]) {
         holder: test_holder(),
         beat,
         asking: vec![],
+        rebuild: None,
         ended: vec![],
         held: Some(all),
         leases: None,
