@@ -1,7 +1,7 @@
 //! The routes: what goes over the wire, and what is refused.
 
 use crate::support::{Pool, ended, eventually, holder};
-use admission::message::{Release, SIDECAR_HEADER, SIDECAR_HEADER_VALUE, Use};
+use admission::message::{Release, SIDECAR_HEADER, SIDECAR_HEADER_VALUE, UNDER_WAY_MAX, Use};
 use admission::outcome::Outcome;
 use axum::Router;
 use axum::body::Body;
@@ -400,7 +400,7 @@ async fn a_beat_is_answered_and_what_cannot_be_one_is_refused() {
         answer.body,
         json!({"verdict": "kept", "lost": false, "lease_ttl_ms": 15_000})
     );
-    let long: Vec<u64> = (0..1001).collect();
+    let long: Vec<u64> = (0..=UNDER_WAY_MAX as u64).collect();
     for (field, value) in [
         ("asking", json!(long)),
         ("ended", json!([u64::MAX])),

@@ -20,7 +20,7 @@ async fn assert_rebuilt(
     mut sessions: Vec<Session>,
     prober: Prober,
     (promise, start): (Promise, Instant),
-) {
+) -> RunningFleet {
     let places = sessions.len();
     let exact = async || fleet.is_exact(places).await;
     promise.kept_since(start, exact).await;
@@ -41,6 +41,7 @@ async fn assert_rebuilt(
         .sees("half of the places are free", |pool| pool.active == half)
         .await;
     assert!(fleet.serves(0).await && fleet.serves(1).await);
+    fleet
 }
 
 #[tokio::test]
@@ -90,7 +91,7 @@ async fn a_rebuild_ends_in_time_while_clients_come_without_a_pause() {
     let start = Instant::now();
     fleet.redis.told("FLUSHALL").await;
     let promise = Promise::new(9, "FLUSHALL, 24 clients asking all the time", 4000);
-    assert_rebuilt(fleet, sessions, prober, (promise, start)).await;
+    let _fleet = assert_rebuilt(fleet, sessions, prober, (promise, start)).await;
     for client in crowd {
         client.stop().await.assert_typed_in_time();
     }

@@ -130,3 +130,25 @@ async fn a_spare_serves_when_the_sidecar_is_stopped() {
     let harm = async |fleet: &RunningFleet| fleet.sidecars[0].process.freeze().await;
     assert_spare_serves("sidecar stopped, with a spare", harm).await;
 }
+
+/// `on_lease_lost: close`: a proxy that is cut off ends its sessions while their places are still its
+/// own, so that no worker sees two sessions on one place.
+#[tokio::test]
+async fn a_proxy_that_is_cut_off_closes_its_sessions_before_their_places_are_given_away() {
+    let fleet = Fleet::new().envoys(2).filter(|filter| {
+        filter["on_lease_lost"] = serde_json::json!("close");
+    });
+    let fleet = fleet.policy(|policy| policy.lease_ttl_ms = 6000);
+    let (fleet, _sessions) = with_sessions(fleet).await;
+    fleet.sidecars[0].process.kill();
+    let others = fleet.sidecars[1].api();
+    harness::eventually("all sessions are closed", async || {
+        fleet.open_at_workers() == 0
+    })
+    .await;
+    assert_eq!(others.view().await.unwrap().active, SESSIONS as u64);
+    assert_eq!(fleet.envoys[0].stat("berth.closed").await, SESSIONS as u64);
+    fleet
+        .sees("the places are given away", |pool| pool.active == 0)
+        .await;
+}

@@ -119,6 +119,12 @@ impl Api {
         json(http::get(&self.target, &path).await?)
     }
 
+    /// Who holds what.
+    pub async fn leases(&self) -> Result<Vec<Value>, Failure> {
+        let path = format!("/v1/pools/{}/leases", self.pool);
+        json(http::get(&self.target, &path).await?)
+    }
+
     /// Drift between what the store counts and what it has.
     pub async fn audit(&self) -> Result<Value, Failure> {
         let path = format!("/v1/pools/{}/audit", self.pool);

@@ -8,7 +8,7 @@ use crate::fault_proxy::FaultProxy;
 use crate::history::History;
 use crate::redis::Redis;
 use crate::sidecar::Sidecar;
-use crate::wait::{DEADLINE, holds_within};
+use crate::wait::{DEADLINE, eventually, holds_within};
 use crate::worker::Worker;
 use futures_util::future::join_all;
 use std::time::{Duration, Instant};
@@ -96,6 +96,15 @@ impl RunningFleet {
             let workers = view.available() == self.workers.len();
             view.active == active as u64 && !view.rebuilding && workers
         })
+    }
+
+    /// Waits until a beat has told of all that is held.
+    pub async fn told(&self) {
+        eventually("a beat has told of every lease", async || {
+            let leases = self.api().leases().await;
+            leases.is_ok_and(|leases| leases.iter().all(|lease| lease["state"] == "held"))
+        })
+        .await;
     }
 
     /// Looks again and again, for as long, that `condition` holds. For what must not happen: the
