@@ -225,7 +225,9 @@ impl Holder {
             Verdict::List if !sent.listed => now_us,
             Verdict::List | Verdict::Stale => now_us.saturating_add(RETRY_US),
             Verdict::Kept if answer.rebuild.is_some() => now_us.saturating_add(RETRY_US),
-            Verdict::Kept => now_us.saturating_add(self.interval_us(beat)),
+            // From when it was sent: an answer that is heard late, after a stop of the whole
+            // process, is about a time long past.
+            Verdict::Kept => sent.at_us.saturating_add(self.interval_us(beat)),
         };
     }
 

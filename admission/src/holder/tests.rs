@@ -239,3 +239,11 @@ fn a_beat_between_the_end_and_the_reopening_does_not_count_for_it() {
     assert_eq!(holder.due(450_000), [Errand::BePresent { number: 2 }]);
     assert_eq!(beat_in(holder.due(700_000)).unwrap().beat, 3);
 }
+
+#[test]
+fn an_answer_that_is_heard_late_does_not_put_the_next_beat_off() {
+    let mut holder = holder(OnLeaseLost::Keep);
+    holder.due(0);
+    holder.beat_answered(1, answer(Verdict::Kept), 4_000_000);
+    assert_eq!(beat_in(holder.due(4_000_000)).unwrap().beat, 2);
+}
