@@ -17,7 +17,9 @@ if not pool then
   return { 'unknown_pool' }
 end
 local worker = Worker.read(ARGV[1])
-if not worker or worker.incarnation ~= ARGV[2] or worker.state == Worker.REMOVED then
+-- One that is known by its leases alone has yet to tell its limits and its lifetime.
+if not worker or worker.incarnation ~= ARGV[2] or worker.state == Worker.REMOVED
+  or worker.heartbeat == Worker.NEVER then
   return { 'register' }
 end
 local load = ARGV[3] ~= '' and cjson.decode(ARGV[3]) or nil

@@ -6,16 +6,17 @@ use crate::id::{HolderId, LeaseId, PoolName};
 use crate::inventory::{Delivery, Inventory};
 use crate::message::{DenyReason, RenewAnswer, RenewRequest, Verdict, mix};
 
-/// From one beat to the next, give or take a fifth, so that the beats of a fleet spread.
+/// From one beat to the next, give or take a fifth, so that the beats of a fleet spread. Sooner where
+/// holders are believed for less than 12 s: four beats are to fit.
 const BEAT_US: u64 = 3_000_000;
-const BEAT_SPREAD_US: u64 = BEAT_US / 5;
+const BEATS_MIN: u64 = 4;
 /// What failed is tried again after this: longer than a question may take, so that one at a time is
 /// under way.
 const RETRY_US: u64 = 350_000;
 /// A beat that is neither answered nor failed after this was forgotten by the proxy.
 const BEAT_LOST_US: u64 = 5_000_000;
 /// With `on_lease_lost: close`, sessions are closed this long before the store gives their places
-/// away: time for the closes to reach the workers.
+/// away, or a beat if that is less: time for the closes to reach the workers.
 const FENCE_US: u64 = 2_000_000;
 /// Deliveries under way at once. While they are out, news gathers and the next carries more.
 const DELIVERIES_MAX: usize = 8;
@@ -215,7 +216,11 @@ impl Holder {
         let ttl_us = answer.lease_ttl_ms.saturating_mul(1000);
         // From when it was sent: the store may have heard it at once, and not again.
         let believed_us = sent.at_us.saturating_add(ttl_us);
-        self.fence_us = Some(believed_us.saturating_sub(FENCE_US));
+        let beat_us = ttl_us
+            .checked_div(BEATS_MIN)
+            .unwrap_or_default()
+            .min(BEAT_US);
+        self.fence_us = Some(believed_us.saturating_sub(FENCE_US.min(beat_us)));
         if answer.lost && self.on_lease_lost == OnLeaseLost::Close {
             self.closing = self.inventory.held().collect();
         }
@@ -227,7 +232,7 @@ impl Holder {
             Verdict::Kept if answer.rebuild.is_some() => now_us.saturating_add(RETRY_US),
             // From when it was sent: an answer that is heard late, after a stop of the whole
             // process, is about a time long past.
-            Verdict::Kept => sent.at_us.saturating_add(self.interval_us(beat)),
+            Verdict::Kept => (sent.at_us).saturating_add(self.interval_us(beat, beat_us)),
         };
     }
 
@@ -268,16 +273,15 @@ impl Holder {
     }
 
     /// Differs from beat to beat and from holder to holder.
-    fn interval_us(&self, beat: u64) -> u64 {
+    fn interval_us(&self, beat: u64, beat_us: u64) -> u64 {
+        let spread_us = beat_us.checked_div(5).unwrap_or_default();
         let seed = (self.id.epoch.as_str().bytes()).fold(beat, |seed, byte| {
             seed.wrapping_mul(31).wrapping_add(u64::from(byte))
         });
         let spread = u64::from(mix(seed))
-            .checked_rem(BEAT_SPREAD_US.saturating_mul(2))
+            .checked_rem(spread_us.saturating_mul(2))
             .unwrap_or_default();
-        BEAT_US
-            .saturating_sub(BEAT_SPREAD_US)
-            .saturating_add(spread)
+        beat_us.saturating_sub(spread_us).saturating_add(spread)
     }
 }
 

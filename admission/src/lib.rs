@@ -25,6 +25,7 @@
 //! Nothing here reads a clock, draws a random number or does IO: those are arguments. So the same
 //! code runs in the filter (WebAssembly), in the sidecar, and under test.
 
+pub mod clock;
 pub mod config;
 pub mod holder;
 pub mod id;

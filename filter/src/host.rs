@@ -2,21 +2,32 @@
 //! of one byte ≥ 0x80), and calls are made only where Envoy accepts them, because the SDK panics on a
 //! status that it does not expect.
 
+use admission::clock::Clock;
 use admission::lifecycle::Traffic;
 use admission::outcome::{Author, ResponseFlags};
 use proxy_wasm::hostcalls;
 use proxy_wasm::types::{BufferType, Bytes, MapType, MetricType, Status};
+use std::cell::Cell;
 use std::time::{Duration, UNIX_EPOCH};
 
 /// What fits is enough for every decision; a longer value is not copied into the VM's answers.
 const PROPERTY_BYTES_MAX: usize = 256;
 
+thread_local! {
+    static CLOCK: Cell<Clock> = Cell::default();
+}
+
+/// Never goes back, whatever happens to the host's clock.
 pub(crate) fn now_us() -> u64 {
-    hostcalls::get_current_time()
+    let wall_us = hostcalls::get_current_time()
         .ok()
         .and_then(|time| time.duration_since(UNIX_EPOCH).ok())
         .and_then(|since| u64::try_from(since.as_micros()).ok())
-        .unwrap_or(0)
+        .unwrap_or(0);
+    let mut clock = CLOCK.get();
+    let now_us = clock.read(wall_us);
+    CLOCK.set(clock);
+    now_us
 }
 
 pub(crate) fn set_tick(period: Duration) {

@@ -111,7 +111,7 @@ function Former.give_back(lease, used)
   for _, life in ipairs(lives) do
     if life.birth == lease.birth then
       life.active = life.active - 1
-      life.lifetime = life.lifetime - (used and 0 or 1)
+      life.lifetime = math.max(0, life.lifetime - (used and 0 or 1))
       write_former(lease.worker, lives)
       return
     end

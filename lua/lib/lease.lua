@@ -89,7 +89,7 @@ function Lease.give_back(pool, worker, lease, holder, seq, used)
   pool.connections = pool.connections - 1
   if worker then
     worker.active = worker.active - 1
-    worker.lifetime = worker.lifetime - (used and 0 or 1)
+    worker.lifetime = math.max(0, worker.lifetime - (used and 0 or 1))
     pool.strategy.left(pool, worker, lease)
   else
     Former.give_back(lease, used)

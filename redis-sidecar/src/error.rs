@@ -13,7 +13,8 @@ pub enum StoreError {
     #[error("pool {pool} has no worker {worker}")]
     UnknownWorker { pool: PoolName, worker: WorkerId },
     /// The script and this binary disagree, which is a bug or a mixed installation.
-    #[error("pool {pool}: script {verb} answered {reply:?}")]
+    // Only its first word: what follows may name epochs, and whoever knows one may change its leases.
+    #[error("pool {pool}: script {verb} answered {:?} and {} more", reply.first(), reply.len().saturating_sub(1))]
     Reply {
         pool: PoolName,
         verb: &'static str,

@@ -27,14 +27,24 @@ pub async fn run(store: Store, presences: Presences, every: Duration) {
 }
 
 async fn reap_all(store: &Store, presences: &Presences) -> Result<(), StoreError> {
+    // One that fails must not keep the others from being looked after.
+    let mut result = Ok(());
     for pool in store.pools() {
-        let reaped = store.reap(pool).await?;
+        let reaped = match store.reap(pool).await {
+            Ok(reaped) => reaped,
+            Err(error) => {
+                result = Err(error);
+                continue;
+            }
+        };
         if let Some(rebuild) = reaped.rebuild {
             presences.hear_of_rebuild(pool, rebuild);
         }
         for epoch in &reaped.due {
-            store.reclaim(pool, epoch).await?;
+            if let Err(error) = store.reclaim(pool, epoch).await {
+                result = Err(error);
+            }
         }
     }
-    Ok(())
+    result
 }

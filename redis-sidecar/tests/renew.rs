@@ -198,6 +198,22 @@ async fn what_was_asked_after_the_first_beat_may_overtake_it() {
 }
 
 #[tokio::test]
+async fn a_worker_known_by_its_leases_alone_is_told_to_register() {
+    let pool = roomy().await;
+    let mut vm = Vm::new(&pool, 7);
+    vm.admit().await;
+    pool.wipe().await;
+    vm.renew().await;
+    vm.list().await;
+    assert_eq!(pool.view().await.head.active, 1);
+    let told = pool.heartbeat("w1", "a").await;
+    assert_eq!(told.advice, admission::message::Advice::Register);
+    assert_eq!(pool.view().await.head.open, 0);
+    pool.register("w1", "a").await;
+    assert_eq!(pool.view().await.head.open, 1);
+}
+
+#[tokio::test]
 async fn a_lease_on_a_former_life_is_reasserted_there() {
     let pool = roomy().await;
     let mut vm = Vm::new(&pool, 7);

@@ -247,3 +247,20 @@ fn an_answer_that_is_heard_late_does_not_put_the_next_beat_off() {
     holder.beat_answered(1, answer(Verdict::Kept), 4_000_000);
     assert_eq!(beat_in(holder.due(4_000_000)).unwrap().beat, 2);
 }
+
+#[test]
+fn whoever_is_believed_for_less_beats_more_often() {
+    let mut holder = holder(OnLeaseLost::Close);
+    let lease = admit(&mut holder);
+    holder.due(0);
+    let brief = RenewAnswer {
+        lease_ttl_ms: 2_000,
+        ..answer(Verdict::Kept).unwrap()
+    };
+    holder.beat_answered(1, Some(brief), 0);
+    assert_eq!(beat_in(holder.due(390_000)), None);
+    assert!(beat_in(holder.due(610_000)).is_some());
+    let closes = |errands: Vec<Errand>| errands.contains(&Errand::Close(vec![lease.seq]));
+    assert!(!closes(holder.due(1_499_000)));
+    assert!(closes(holder.due(1_500_000)));
+}

@@ -37,6 +37,11 @@ fn check(request: &RenewRequest) -> Result<(), ApiError> {
     if request.beat == 0 || request.beat > NUMBER_MAX >> BEAT_SHIFT {
         return Err(ApiError::bad_request("beat is out of range"));
     }
+    let mut lifetimes = (request.leases.iter().flatten())
+        .flat_map(|place| place.leases.iter().map(|(_, lifetime)| *lifetime));
+    if lifetimes.any(|lifetime| lifetime > u64::from(u32::MAX)) {
+        return Err(ApiError::bad_request("a lifetime number is out of range"));
+    }
     let listed = request.leases.iter().flatten();
     let listed = listed.flat_map(|place| place.leases.iter().map(|(number, _)| number));
     let mut numbers = request.asking.iter().chain(&request.ended).chain(listed);

@@ -23,6 +23,9 @@ pub(super) async fn register(
             "max_concurrent must be above 0; drain a worker instead",
         ));
     }
+    if request.lifetime > Some(u64::from(u32::MAX)) {
+        return Err(ApiError::bad_request("lifetime must be below 2^32"));
+    }
     let work = app.store.register(&path.pool, &path.worker, &request);
     Ok(Json(app.within_budget(work).await?))
 }

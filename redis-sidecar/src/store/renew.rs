@@ -55,6 +55,10 @@ impl Store {
         let (Verdict::List, Some(places)) = (answer.verdict, &request.leases) else {
             return Ok(answer);
         };
+        if answer.lost {
+            // Told before anything that may fail: it is said once.
+            return Ok(answer);
+        }
         let stale = RenewAnswer {
             verdict: Verdict::Stale,
             ..answer
