@@ -105,8 +105,8 @@ unexplained() {
 }
 
 native=(cargo test --release "${features[@]}")
-# --tests leaves out the examples in comments: they have run natively.
-node=(cargo test --release -p admission --tests --target wasm32-unknown-unknown)
+# --lib: the examples in comments and the simulation have run natively.
+node=(cargo test --release -p admission --lib --target wasm32-unknown-unknown)
 
 # A filter that a header kills, for the tests of a VM's death. Beside the other, so that neither
 # build makes the other's files old.
