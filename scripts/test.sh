@@ -51,8 +51,7 @@ record() {
 # Cargo announces each program by its source, seen from its package:
 #        Running unittests src/lib.rs (target/release/deps/admission-1f2e3d)
 #        Running tests/admit.rs (target/release/deps/admit-4c5b6a)
-#        Running admit.rs (target/release/deps/admit-7d8e9f)
-#        Running faults/proxy.rs (target/release/deps/faults_proxy-0a1b2c)
+#        Running fleet.rs (target/release/deps/fleet-7d8e9f)
 #      Doc-tests admission
 # Only the package of the fleet tests has its sources neither in src/ nor in tests/.
 # Each program ends with

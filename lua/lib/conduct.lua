@@ -10,6 +10,9 @@ local CONDUCT = '>dBdddBdIIIBIIIBdd'
 -- More failures in a row than this say nothing new.
 local ROW_MAX = 64
 
+-- Ranks above any clock: by level, and below those for level 0 with a second. Powers of two keep order.
+local LEVELS, SECONDS = 2 ^ 900, 2 ^ 800
+
 local function new_conduct()
   return { karma = 1, member = 0, period = 0, times = 0, time_us = 0, row = 0, half = 0, good = 0,
     warnings = 0, hard = 0, pings = 0, last_good = 0, last_warnings = 0, last_hard = 0,
@@ -90,8 +93,14 @@ local function memory(policy)
   return 'conduct ' .. policy.karma.rule .. ' ' .. policy.karma.period_ms
 end
 
+local function is_usual(conduct)
+  return conduct.level == 0 and conduct.second == 0
+end
+
 -- A strategy of which only the level is its own: level(pool, conduct) -> level, second. The lowest
--- level is chosen from, then the lowest second; inside these, chance by karma and weight.
+-- level is chosen from, then the lowest second; inside these, chance by karma and weight. The usual
+-- workers, level 0, are ranked by their clocks alone: one write in the index for each choice. The
+-- others come after them by level, and have second and clock in their prefix.
 function Conduct.strategy(own)
   own.memory = memory
   own.seen, own.judge = seen, judge
@@ -104,13 +113,22 @@ function Conduct.strategy(own)
 
   own.level_of = function(worker)
     local conduct = Conduct.of(worker)
-    if conduct.level ~= 0 or conduct.second ~= 0 then
+    if not is_usual(conduct) then
       return string.format('%.17g %.17g', conduct.level, conduct.second)
     end
   end
 
   own.rank = function(_, worker)
-    return Conduct.of(worker).level
+    local conduct = Conduct.of(worker)
+    if is_usual(conduct) then
+      return worker.clock
+    end
+    return conduct.level > 0 and LEVELS * conduct.level or SECONDS
+  end
+
+  local among_unusual, among_usual = own.prefix, string.rep('\0', own.prefix_bytes)
+  own.prefix = function(worker)
+    return is_usual(Conduct.of(worker)) and among_usual or among_unusual(worker)
   end
 
   own.learn = function(pool, worker, _, sample)

@@ -1,0 +1,14 @@
+//! The fault matrix, row by row, with real processes. Row 21 is in chaos.rs.
+
+mod faults {
+    mod clients;
+    mod judge;
+    mod listener;
+    mod messages;
+    mod network;
+    mod proxy;
+    mod rebuild;
+    mod redis;
+    mod sidecar;
+    mod worker;
+}

@@ -1,0 +1,15 @@
+//! A fleet in health and with its ordinary troubles; what breaks it is in faults.rs.
+
+mod fleet {
+    mod admit;
+    mod drain;
+    mod ejection;
+    mod lifetime;
+    mod metrics;
+    mod outage;
+    mod question;
+    mod release;
+    mod spoofing;
+    mod start;
+    mod switch;
+}
