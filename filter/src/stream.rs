@@ -1,6 +1,6 @@
 //! One HTTP stream: Envoy's callbacks become events.
 
-use crate::vm::Vm;
+use crate::vm::{Turn, Vm};
 use crate::{host, routing, sidecar};
 use admission::inspect::{Demand, Inspected, demand};
 use admission::lifecycle::{Event, Lifecycle};
@@ -25,7 +25,7 @@ impl Stream {
     }
 
     fn handle(&self, event: Event) {
-        self.vm.handle(self.context, &self.lifecycle, event);
+        (self.vm).handle(self.context, &self.lifecycle, event, Turn::Later);
     }
 
     fn end(&self) {
@@ -41,14 +41,15 @@ impl Context for Stream {
     fn on_http_call_response(&mut self, _token: u32, headers: usize, _body: usize, _: usize) {
         // After a stop of the whole process, an old answer may be heard before any timer is.
         if self.vm.is_overdue(self.context) {
-            return self.handle(Event::Overdue);
+            let event = self.vm.unanswered(&self.lifecycle, Event::Overdue);
+            return self.handle(event);
         }
         self.handle(match sidecar::admit_answer(headers) {
             Some(answer) => Event::Answered {
                 answer,
                 now_us: host::now_us(),
             },
-            None => Event::Failed,
+            None => self.vm.unanswered(&self.lifecycle, Event::Failed),
         });
     }
 
@@ -69,17 +70,11 @@ impl HttpContext for Stream {
             path: host::request_header(":path").unwrap_or_default(),
             upgrade: host::request_header("upgrade").unwrap_or_default(),
         };
-        match demand(&self.vm.config, &request) {
-            Demand::Pass => {
-                self.handle(Event::Passed);
-                Action::Continue
-            }
-            demand @ (Demand::Upgrade | Demand::Request) => {
-                let lease = self.vm.mint();
-                self.handle(Event::Wanted { lease, demand });
-                Action::Pause
-            }
-        }
+        let event = match demand(&self.vm.config, &request) {
+            Demand::Pass => Event::Passed,
+            demand @ (Demand::Upgrade | Demand::Request) => self.vm.begin(demand),
+        };
+        (self.vm).handle(self.context, &self.lifecycle, event, Turn::Now)
     }
 
     fn on_http_response_headers(&mut self, _headers: usize, _end_of_stream: bool) -> Action {
