@@ -3,6 +3,7 @@
 
 use crate::event::{Call, Event, Reply};
 use crate::history::tell;
+use crate::network::QUICK_US;
 use crate::world::{SECOND, World};
 use admission::holder::{Errand, Holder, Settings};
 use admission::id::{Epoch, HolderId, PoolName, ProxyId};
@@ -170,13 +171,16 @@ impl World {
         }
     }
 
+    fn is_muffled(&self, vm: usize) -> bool {
+        self.now_us < self.envoys[self.vms[vm].envoy].muffled_until_us
+    }
+
     fn call(&mut self, vm: usize, call: Call) {
         self.tokens += 1;
         let token = self.tokens;
         self.vms[vm].waiting.insert(token, call.clone());
         self.after(TIMEOUT_US, Event::Timeout { vm, token });
-        let muffled = self.now_us < self.envoys[self.vms[vm].envoy].muffled_until_us;
-        if muffled && matches!(call, Call::Renew(_)) {
+        if self.is_muffled(vm) && matches!(call, Call::Renew(_)) {
             return;
         }
         let sidecar = self.sidecar_of(vm);
@@ -204,6 +208,14 @@ impl World {
         );
         self.vms[vm].presence = Some((number, sidecar, life));
         let delay = self.weather.delay(&mut self.chance);
+        // Whose beats are lost has only this to say that it is there, and 1.5 s for it if the last one
+        // was cut. On a slow way too it would have said nothing in its whole grace, and that is how
+        // the store knows the dead: docs/leases.md promises nothing then.
+        let delay = if self.is_muffled(vm) {
+            delay.min(QUICK_US)
+        } else {
+            delay
+        };
         self.after(
             delay,
             Event::Present {
