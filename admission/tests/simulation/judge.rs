@@ -4,7 +4,7 @@ use crate::history::tell;
 use crate::sidecar::Sidecar;
 use crate::vm::{Phase, VmState};
 use crate::world::{SECOND, World};
-use admission::id::BEAT_SHIFT;
+use admission::id::{BEAT_SHIFT, HolderId};
 use admission::message::{DenyReason, RenewAnswer, RenewRequest, Verdict};
 use admission::model::ledger::What;
 use std::collections::BTreeSet;
@@ -21,6 +21,8 @@ const REAP_US: u64 = 2 * SECOND;
 /// A dead holder's places are back this long after its last beat came: its time, the longest step of
 /// the pool's clock, and what the reapers need.
 const GONE_MS: u64 = 15_000 + 1_000 + 2_000;
+/// The same, if the store heard that its presence ended: the grace instead of its time.
+const LEFT_MS: u64 = 1_500 + 1_000 + 2_000;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Violation {
@@ -35,6 +37,8 @@ pub(crate) struct Judge {
     pub(crate) violation: Option<Violation>,
     pub(crate) store_lost_at_us: Option<u64>,
     pub(crate) losses: u64,
+    /// The pool's clock when the store came back; a rebuild begins with the first call.
+    pub(crate) rebuilt_from_ms: u64,
     /// Since when somebody can reap.
     reaped_from_us: u64,
     /// Ended, and the store knows.
@@ -117,7 +121,7 @@ impl World {
         let Some(vm) = self.epochs.get(request.holder.epoch.as_str()).copied() else {
             return;
         };
-        self.believe(request.holder.epoch.as_str());
+        self.believe(&request.holder);
         let numbers: Vec<u64> = (self.streams.iter())
             .filter(|stream| stream.vm == vm && stream.phase == Phase::Over)
             .map(|stream| stream.number)
@@ -136,12 +140,36 @@ impl World {
         }
     }
 
-    /// What is said in the name of a dead holder is believed from when it comes, however late that is.
-    pub(crate) fn believe(&mut self, epoch: &str) {
+    /// What is said in the name of a dead holder is believed from when it comes, however late that is:
+    /// a beat, a presence that is not known to have ended, and the first admit of a holder that is not
+    /// known at all. Later admits prolong nothing.
+    pub(crate) fn believe(&mut self, holder: &HolderId) {
         let now_ms = self.store.ledger.now_ms();
-        if let Some(vm) = self.epochs.get(epoch) {
-            let died_at_ms = &mut self.vms[*vm].died_at_ms;
-            *died_at_ms = died_at_ms.map(|_| now_ms);
+        if let Some(vm) = self.epochs.get(holder.epoch.as_str()) {
+            let vm = &mut self.vms[*vm];
+            vm.died_at_ms = vm.died_at_ms.map(|_| now_ms);
+            vm.left_at_ms = None;
+        }
+    }
+
+    /// A sidecar has told that it sees the presence.
+    pub(crate) fn note_sight(&mut self, holder: &HolderId, number: u64) {
+        let vm = self.epochs[holder.epoch.as_str()];
+        if number > self.vms[vm].presence_over {
+            self.believe(holder);
+        }
+    }
+
+    /// A sidecar has told that the presence ended.
+    pub(crate) fn note_end(&mut self, holder: &HolderId, number: u64) {
+        let now_ms = self.store.ledger.now_ms();
+        let vm = &mut self.vms[self.epochs[holder.epoch.as_str()]];
+        if number > vm.presence_over {
+            vm.presence_over = number;
+            // Of an earlier one it says nothing.
+            if number == vm.presences {
+                vm.left_at_ms = Some(now_ms);
+            }
         }
     }
 
@@ -223,10 +251,13 @@ impl World {
         let mut left = None;
         for (epoch, number) in self.store.ledger.leases() {
             let vm = self.epochs[epoch];
-            if self.vms[vm]
-                .died_at_ms
-                .is_some_and(|at_ms| now_ms > at_ms + GONE_MS)
-            {
+            let Some(died_at_ms) = self.vms[vm].died_at_ms else {
+                continue;
+            };
+            // While a rebuild begins, nobody is reclaimed for a presence.
+            let ended = (self.vms[vm].left_at_ms)
+                .is_some_and(|at_ms| now_ms > at_ms.max(self.judge.rebuilt_from_ms) + LEFT_MS);
+            if ended || now_ms > died_at_ms + GONE_MS {
                 left = Some((vm, number));
             }
         }

@@ -41,8 +41,14 @@ pub(crate) struct Vm {
     /// Number, sidecar, and which life of it.
     pub(crate) presence: Option<(u64, usize, u64)>,
     waiting: BTreeMap<u64, Call>,
-    /// The pool's clock when it died.
+    /// The pool's clock when it died, or when it was last believed after that.
     pub(crate) died_at_ms: Option<u64>,
+    /// The pool's clock when the store heard that its presence ended, and nothing to the contrary since.
+    pub(crate) left_at_ms: Option<u64>,
+    /// The highest presence that the store knows to have ended.
+    pub(crate) presence_over: u64,
+    /// The last one that it opened.
+    pub(crate) presences: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,6 +96,9 @@ impl World {
             presence: None,
             waiting: BTreeMap::new(),
             died_at_ms: None,
+            left_at_ms: None,
+            presence_over: 0,
+            presences: 0,
         });
         self.envoys[envoy].vm = Some(index);
         let first = self.chance.between(0, 200_000);
@@ -207,6 +216,7 @@ impl World {
             "opens presence {number} at sidecar {sidecar}"
         );
         self.vms[vm].presence = Some((number, sidecar, life));
+        self.vms[vm].presences = number;
         let delay = self.weather.delay(&mut self.chance);
         // Whose beats are lost has only this to say that it is there, and 1.5 s for it if the last one
         // was cut. On a slow way too it would have said nothing in its whole grace, and that is how
