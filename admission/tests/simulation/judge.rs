@@ -7,15 +7,17 @@ use crate::world::{SECOND, World};
 use admission::id::{BEAT_SHIFT, HolderId};
 use admission::message::{DenyReason, RenewAnswer, RenewRequest, Verdict};
 use admission::model::ledger::What;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A release may overtake the close of its session.
 pub(crate) const OVERLAP_US: u64 = 100_000;
 /// After the store lost its data, everything is told again within this time.
 const REPAIR_US: u64 = 4 * SECOND;
-/// How long the store may take for a lease that its stream has ended: a release that was dropped is
-/// made up for by the next beat and the list that follows it.
-const RELEASE_US: u64 = 4_500_000;
+/// How long a release takes when all is calm.
+const RELEASE_US: u64 = SECOND / 10;
+/// A release that was dropped is made up for by the next beat, at most 3.6 s later, and the list that
+/// follows it.
+const RENOUNCE_US: u64 = 3_700_000;
 /// What the reapers need to find and take everything.
 const REAP_US: u64 = 2 * SECOND;
 /// A dead holder's places are back this long after its last beat came: its time, the longest step of
@@ -43,6 +45,8 @@ pub(crate) struct Judge {
     reaped_from_us: u64,
     /// Ended, and the store knows.
     ended: BTreeSet<Id>,
+    /// Ended, and taken in again since then, because the store has lost that.
+    ghosts: BTreeMap<Id, u64>,
     /// With how many losses of the store each was admitted.
     admitted: BTreeSet<(Id, u64)>,
     /// VMs that lost their places once.
@@ -83,10 +87,13 @@ impl World {
             match change.what {
                 What::Admitted | What::Reasserted => {
                     tell!(self, "store", "takes in {lease}: {:?}", change.what);
-                    // A late copy of a dead holder's list, when the store has lost that it ended.
+                    // A late copy of its holder's list, when the store has lost that it ended. If the
+                    // holder lives, its next beat puts that right.
                     let excused = change.what == What::Reasserted && self.is_repairing();
                     if self.judge.ended.contains(&id) && !excused {
                         self.violate("I5 what ended stays ended", lease.clone());
+                    } else if self.judge.ended.contains(&id) {
+                        self.judge.ghosts.insert(id, self.now_us);
                     }
                     let counted = (id, self.judge.losses);
                     if change.what == What::Admitted && !self.judge.admitted.insert(counted) {
@@ -102,7 +109,9 @@ impl World {
                         self.judge.reclaimed.insert(vm);
                     }
                     // How many of a silent holder's have ended its worker tells, not which.
-                    if self.is_live(id) && change.what != What::Freed {
+                    if change.what == What::Freed {
+                        self.judge_freed(id);
+                    } else if self.is_live(id) {
                         let what = format!("{lease} is live, and {:?}", change.what);
                         self.violate("I8 a live stream keeps its lease", what);
                     } else if change.what == What::Renounced {
@@ -110,6 +119,25 @@ impl World {
                     }
                 }
             }
+        }
+    }
+
+    /// A silent holder keeps as many places on a worker as it has sessions there.
+    fn judge_freed(&mut self, (vm, number): Id) {
+        let session = (self.streams.iter())
+            .find(|stream| (stream.vm, stream.number) == (vm, number))
+            .and_then(|stream| stream.session);
+        let Some((worker, _)) = session else {
+            return;
+        };
+        let it = &self.workers[worker];
+        let sessions = (it.sessions.iter())
+            .filter(|stream| self.streams[**stream].vm == vm)
+            .count();
+        let places = self.store.ledger.count_on(&self.vms[vm].id, &it.id);
+        if places < sessions {
+            let what = format!("vm {vm} has {sessions} on worker {worker}, and {places} places");
+            self.violate("I8 as many places as sessions", what);
         }
     }
 
@@ -217,13 +245,14 @@ impl World {
         let store_there = self.store.up && now_us >= self.store.paused_until_us;
         let sidecars_there =
             (self.sidecars.iter()).all(|sidecar| sidecar.up && now_us >= sidecar.frozen_until_us);
+        let all_there = store_there && sidecars_there;
         for stream in 0..self.streams.len() {
             if self.streams[stream].phase != Phase::Live {
                 continue;
             }
             let (vm, number) = (self.streams[stream].vm, self.streams[stream].number);
             let frozen = now_us < self.envoys[self.vms[vm].envoy].frozen_until_us;
-            let reachable = store_there && sidecars_there && !frozen;
+            let reachable = all_there && !frozen;
             let held = self.store.ledger.holds(&self.vms[vm].id, number);
             if held || !reachable || self.vms[vm].state != VmState::Alive {
                 self.streams[stream].missing_since_us = None;
@@ -235,7 +264,26 @@ impl World {
                 self.violate("I12 what is lost is told again", what);
             }
         }
+        self.judge_ghosts(all_there);
         self.judge_graves();
+    }
+
+    /// What a living holder has ended, and the store took in again, is let go as soon as the rest is told.
+    fn judge_ghosts(&mut self, all_there: bool) {
+        let now_us = self.now_us;
+        for ((vm, number), since_us) in self.judge.ghosts.clone() {
+            let it = &self.vms[vm];
+            let envoy = &self.envoys[it.envoy];
+            let stopped = now_us < envoy.frozen_until_us.max(envoy.muffled_until_us);
+            if it.state != VmState::Alive || !self.store.ledger.holds(&it.id, number) {
+                self.judge.ghosts.remove(&(vm, number));
+            } else if !all_there || stopped {
+                self.judge.ghosts.insert((vm, number), now_us);
+            } else if now_us >= since_us + REPAIR_US {
+                let what = format!("vm {vm} {} is held", crate::words::number(number));
+                self.violate("I12 what ended is let go", what);
+            }
+        }
     }
 
     fn judge_graves(&mut self) {
@@ -274,7 +322,13 @@ impl World {
     pub(crate) fn judge_exactness(&mut self) {
         let releasing: BTreeSet<Id> = (self.streams.iter())
             .filter(|stream| stream.phase == Phase::Over)
-            .filter(|stream| self.now_us < stream.over_at_us + RELEASE_US)
+            .filter(|stream| {
+                let released_us = stream.over_at_us + RELEASE_US;
+                let dropped = (self.vms[stream.vm].dropped_at_us)
+                    .filter(|at_us| *at_us >= stream.over_at_us)
+                    .map_or(0, |at_us| at_us + RENOUNCE_US);
+                self.now_us < released_us.max(dropped)
+            })
             .map(|stream| (stream.vm, stream.number))
             .collect();
         let held: BTreeSet<Id> = (self.store.ledger.leases())

@@ -47,7 +47,9 @@ pub(crate) struct Vm {
     pub(crate) left_at_ms: Option<u64>,
     /// The highest presence that the store knows to have ended.
     pub(crate) presence_over: u64,
-    /// The last one that it opened.
+    /// When it last dropped a release, because its backlog was full.
+    pub(crate) dropped_at_us: Option<u64>,
+    /// The last presence that it opened.
     pub(crate) presences: u64,
 }
 
@@ -65,7 +67,7 @@ pub(crate) struct Stream {
     asked_at_us: u64,
     lifecycle: Lifecycle,
     /// The worker, and when its session begins there.
-    session: Option<(usize, u64)>,
+    pub(crate) session: Option<(usize, u64)>,
     pub(crate) missing_since_us: Option<u64>,
     pub(crate) over_at_us: u64,
 }
@@ -98,6 +100,7 @@ impl World {
             died_at_ms: None,
             left_at_ms: None,
             presence_over: 0,
+            dropped_at_us: None,
             presences: 0,
         });
         self.envoys[envoy].vm = Some(index);
@@ -296,6 +299,7 @@ impl World {
             }
             (Call::Release { delivery, .. }, _) => {
                 self.vms[vm].holder.undelivered(delivery, now_us);
+                self.note_drops(vm);
             }
             (Call::Renew(request), Reply::Renew(answer)) => {
                 tell!(
@@ -403,9 +407,16 @@ impl World {
                 }
                 Effect::Release(release) => {
                     self.vms[vm].holder.inventory().ended(release);
+                    self.note_drops(vm);
                 }
                 Effect::Pass | Effect::Ask(_) | Effect::Observe(_) => {}
             }
+        }
+    }
+
+    fn note_drops(&mut self, vm: usize) {
+        if self.vms[vm].holder.inventory().take_dropped() > 0 {
+            self.vms[vm].dropped_at_us = Some(self.now_us);
         }
     }
 
