@@ -2,7 +2,8 @@
 
 use crate::history::tell;
 use crate::sidecar::Sidecar;
-use crate::vm::{Phase, VmState};
+use crate::stream::Phase;
+use crate::vm::VmState;
 use crate::world::{SECOND, World};
 use admission::id::{BEAT_SHIFT, HolderId};
 use admission::message::{DenyReason, RenewAnswer, RenewRequest, Verdict};
