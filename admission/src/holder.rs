@@ -168,7 +168,9 @@ impl Holder {
         while let Some(delivery) = self.delivery_due(now_us) {
             errands.push(Errand::Deliver(delivery));
         }
-        errands.extend(self.news.drain(..).map(Errand::Tell));
+        for news in std::mem::take(&mut self.news) {
+            errands.push(Errand::Tell(news));
+        }
         errands
     }
 

@@ -1,7 +1,6 @@
 //! What a client is told when it is not let in.
 
 use crate::message::{Denied, DenyReason};
-use serde_json::json;
 
 pub const REASON_HEADER: &str = "x-berth-reason";
 
@@ -62,13 +61,10 @@ impl Refusal {
         retry_after_ms.div_ceil(1000).max(1)
     }
 
+    /// JSON, written by hand: both words are our own, and the filter is kilobytes smaller for it.
     pub fn body(self) -> String {
-        json!({
-            "error": "not_admitted",
-            "reason": self.reason(),
-            "retry_after_s": self.retry_after_s(),
-        })
-        .to_string()
+        let (reason, retry_after_s) = (self.reason(), self.retry_after_s());
+        format!(r#"{{"error":"not_admitted","reason":"{reason}","retry_after_s":{retry_after_s}}}"#)
     }
 }
 

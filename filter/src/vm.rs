@@ -186,33 +186,33 @@ impl Vm {
             }
             Effect::Route(admitted) => {
                 self.metrics.admitted();
-                match routing::name(&self.config, admitted.address) {
-                    Ok(()) => return Ok(go_on(turn)),
-                    // The stream holds its lease; its end gives it back.
-                    Err(status) => {
-                        log::error!("Envoy was not told the worker's address: {status:?}");
-                        self.refuse(Refusal::Outage);
-                    }
-                }
+                // If this fails, the stream holds its lease all the same; its end gives it back.
+                let told = routing::name(&self.config, admitted.address);
+                return Ok(self.go_on(told, turn));
             }
-            Effect::Refuse(refusal @ (Refusal::Outage | Refusal::Overdue))
+            Effect::Refuse(Refusal::Outage | Refusal::Overdue)
                 if self.config.on_outage == OnOutage::Allow =>
             {
-                match routing::fall_back() {
-                    Ok(()) => {
-                        self.metrics.fell_back();
-                        return Ok(go_on(turn));
-                    }
-                    Err(status) => {
-                        log::error!("a request was not marked for the fallback: {status:?}");
-                        self.refuse(refusal);
-                    }
-                }
+                self.metrics.fell_back();
+                return Ok(self.go_on(routing::fall_back(), turn));
             }
             Effect::Refuse(refusal) => self.refuse(refusal),
             Effect::Observe(_) | Effect::Release(_) => self.wake(),
         }
         Ok(Action::Pause)
+    }
+
+    /// Lets the request go on where Envoy was told to send it.
+    fn go_on(&self, told: Result<(), Status>, turn: Turn) -> Action {
+        match (told, turn) {
+            (Ok(()), Turn::Now) => return Action::Continue,
+            (Ok(()), Turn::Later) => host::resume_request(),
+            (Err(status), _) => {
+                log::error!("Envoy was not told where to send a request: {status:?}");
+                self.refuse(Refusal::Outage);
+            }
+        }
+        Action::Pause
     }
 
     fn refuse(&self, refusal: Refusal) {
@@ -327,15 +327,5 @@ impl Vm {
             }
         }
         let _ = host::act_for(root);
-    }
-}
-
-fn go_on(turn: Turn) -> Action {
-    match turn {
-        Turn::Now => Action::Continue,
-        Turn::Later => {
-            host::resume_request();
-            Action::Pause
-        }
     }
 }

@@ -61,13 +61,13 @@ impl Inventory {
 
     /// Ends the spare places on workers that no session vouches for any more.
     pub(super) fn end_unwitnessed(&mut self) {
-        let held = &self.held;
-        let unknown = |release: &mut Release| {
-            (held.get(&release.lease.seq)).is_none_or(|lease| lease.life.sessions.get() == 0)
-        };
-        let ending: Vec<Release> = self.spares.extract_if(.., unknown).collect();
-        for release in ending {
-            self.let_go(release);
+        for release in std::mem::take(&mut self.spares) {
+            let lease = self.held.get(&release.lease.seq);
+            if lease.is_some_and(|lease| lease.life.sessions.get() > 0) {
+                self.spares.push(release);
+            } else {
+                self.let_go(release);
+            }
         }
     }
 }
