@@ -221,7 +221,9 @@ impl World {
     pub(crate) fn judge_route(&mut self, stream: usize) {
         let (vm, number) = (self.streams[stream].vm, self.streams[stream].number);
         let held = self.store.ledger.holds(&self.vms[vm].id, number);
-        if !held && !self.is_repairing() && self.store.up {
+        // Until all have told what they hold, nobody else can have got it.
+        let waited_for = self.streams[stream].reused && self.store.ledger.is_rebuilding();
+        if !held && !self.is_repairing() && !waited_for && self.store.up {
             let lease = crate::words::number(number);
             self.violate(
                 "I10 whoever is routed holds a lease",

@@ -89,7 +89,7 @@ fn a_worker_that_failed_a_session_is_not_given_another() {
 
 #[test]
 fn places_are_taken_again_only_while_the_holder_is_surely_believed() {
-    let until_us = TTL_MS * 1000 - outage::SILENCE_MARGIN_US;
+    let until_us = TTL_MS * 1000 - SILENCE_MARGIN_US;
     let (mut holder, leases) = cut_off(3);
     end(&mut holder, &leases[1], 3000);
     end(&mut holder, &leases[2], 3000);
