@@ -35,6 +35,14 @@ if not stored[3] then
 end
 
 local pool = Pool.open()
+-- What one way to count has kept means nothing to another.
+if former.requests and policy.requests.algorithm ~= former.requests.algorithm then
+  pool.rate = { at = 0, used = 0 }
+end
+if former.client and (policy.client.algorithm ~= former.client.algorithm
+  or policy.client.rate ~= former.client.rate) then
+  redis.call('UNLINK', Keys.client_rates)
+end
 Dice.forget(pool)
 redis.call('DEL', Keys.index[1], Keys.index[2], Keys.index[3])
 for _, id in ipairs(redis.call('HKEYS', Keys.workers)) do

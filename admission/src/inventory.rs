@@ -5,7 +5,7 @@ mod outbox;
 pub use outbox::Outbox;
 
 use crate::id;
-use crate::id::{Address, Epoch, Incarnation, LeaseId, WorkerId};
+use crate::id::{Address, Epoch, Incarnation, KeyHash, LeaseId, WorkerId};
 use crate::message::{
     Admitted, BATCH_MAX, Held, Observation, Place, Release, RenewRequest, UNDER_WAY_MAX,
 };
@@ -41,6 +41,7 @@ struct Life {
 struct HeldLease {
     life: Rc<Life>,
     lifetime: u64,
+    client: Option<KeyHash>,
 }
 
 /// News on its way to the sidecar, to be kept until it is known to have arrived.
@@ -99,8 +100,12 @@ impl Inventory {
         let number = admitted.lease.seq;
         self.asking.remove(&number);
         let life = self.life_of(admitted);
-        let lifetime = admitted.lifetime;
-        if (self.held.insert(number, HeldLease { life, lifetime })).is_none() {
+        let lease = HeldLease {
+            life,
+            lifetime: admitted.lifetime,
+            client: admitted.client,
+        };
+        if self.held.insert(number, lease).is_none() {
             self.sum.add(number);
         }
     }
@@ -232,8 +237,12 @@ impl Inventory {
                     incarnation: life.incarnation.clone(),
                     address: life.address,
                     leases: Vec::new(),
+                    clients: BTreeMap::new(),
                 });
             place.leases.push((*number, lease.lifetime));
+            if let Some(client) = lease.client {
+                place.clients.insert(*number, client);
+            }
         }
         places.into_values().collect()
     }

@@ -18,6 +18,8 @@ pub enum Refusal {
     Outage,
     /// The watchdog found the stream still waiting for its answer.
     Overdue,
+    /// The client was sent from worker to worker, and is to be sent on.
+    TooManyHops,
 }
 
 impl From<&Denied> for Refusal {
@@ -35,6 +37,7 @@ impl Refusal {
             Self::Denied { reason, .. } => reason.as_str(),
             Self::Outage => "outage",
             Self::Overdue => "overdue",
+            Self::TooManyHops => "too_many_hops",
         }
     }
 
@@ -50,16 +53,20 @@ impl Refusal {
                 | DenyReason::Rebuilding => 503,
             },
             Self::Outage | Self::Overdue => 503,
+            Self::TooManyHops => 429,
+        }
+    }
+
+    pub fn retry_after_ms(self) -> u64 {
+        match self {
+            Self::Denied { retry_after_ms, .. } => retry_after_ms,
+            Self::Outage | Self::Overdue | Self::TooManyHops => OUTAGE_RETRY_AFTER_MS,
         }
     }
 
     /// Whole seconds, rounded up: a client that returns a moment too early is denied again.
     pub fn retry_after_s(self) -> u64 {
-        let retry_after_ms = match self {
-            Self::Denied { retry_after_ms, .. } => retry_after_ms,
-            Self::Outage | Self::Overdue => OUTAGE_RETRY_AFTER_MS,
-        };
-        retry_after_ms.div_ceil(1000).max(1)
+        self.retry_after_ms().div_ceil(1000).max(1)
     }
 
     pub fn body(self) -> String {
@@ -67,6 +74,7 @@ impl Refusal {
             "error": "not_admitted",
             "reason": self.reason(),
             "retry_after_s": self.retry_after_s(),
+            "retry_after_ms": self.retry_after_ms(),
         })
         .to_string()
     }

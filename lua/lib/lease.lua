@@ -2,7 +2,8 @@
 
 local Lease = {}
 
-local LEASE = '>dddBBBc0'
+-- birth, lifetime, since; kind, told, bound (0 or 1); worker, client: the name it is counted under.
+local LEASE = '>dddBBBBc0Bc0'
 
 -- What a lease has told of its worker, as a number; 0 for nothing yet.
 local TOLD = { success = 1, warning = 2, connect_failed = 3, reset_before_headers = 4, reset = 5,
@@ -10,8 +11,8 @@ local TOLD = { success = 1, warning = 2, connect_failed = 3, reset_before_header
 
 function Lease.unpack(text)
   local lease = {}
-  lease.birth, lease.lifetime, lease.since, lease.kind, lease.told, lease.worker =
-    struct.unpack(LEASE, text)
+  lease.birth, lease.lifetime, lease.since, lease.kind, lease.told, lease.bound, lease.worker,
+    lease.client = struct.unpack(LEASE, text)
   return lease
 end
 
@@ -23,23 +24,26 @@ end
 
 local function put_lease(holder, seq, lease)
   Holder.put(holder, seq, struct.pack(LEASE, lease.birth, lease.lifetime, lease.since,
-    lease.kind, lease.told, #lease.worker, lease.worker))
+    lease.kind, lease.told, lease.bound, #lease.worker, lease.worker, #lease.client, lease.client))
 end
 
--- The caller saves the holder, here and below.
-function Lease.take(pool, worker, holder, seq, kind)
+-- What the lease is for: kind, bound (0 or 1), client. The caller saves the holder, here and below.
+function Lease.take(pool, worker, holder, seq, purpose)
+  local kind = purpose.kind
   pool.connections = pool.connections + 1
   pool.seq = pool.seq + 1
   worker.seq = pool.seq
   worker.active = worker.active + 1
+  worker.bound = worker.bound + purpose.bound
   worker.lifetime = worker.lifetime + 1
   if Worker.at_its_limit(pool, worker) then
     Worker.reach_limit(pool, worker)
   end
   pool.strategy.taken(pool, worker, kind)
   Index.save(pool, worker)
+  Client.enter(purpose.client)
   put_lease(holder, seq, { birth = worker.birth, lifetime = worker.lifetime, since = pool.now,
-    kind = kind, told = 0, worker = worker.id })
+    kind = kind, told = 0, bound = purpose.bound, worker = worker.id, client = purpose.client })
 end
 
 -- Re-asserted leases are older than anything the store knows: no report has yet to hear of them.
@@ -68,7 +72,7 @@ function Lease.reassert(pool, crew, holder, seq, told)
   end
   pool.connections = pool.connections + 1
   put_lease(holder, seq, { birth = life.birth, lifetime = told.lifetime, since = Lease.SINCE_BEFORE,
-    kind = 1, told = 0, worker = worker.id })
+    kind = 1, told = 0, bound = 0, worker = worker.id, client = Client.return_as(pool, told.client) })
   return life.active > Worker.limit(pool, life)
 end
 
@@ -86,9 +90,11 @@ end
 -- worker, the lease belongs to a former life of it.
 function Lease.give_back(pool, worker, lease, holder, seq, used)
   Holder.drop(holder, seq)
+  Client.leave(lease.client)
   pool.connections = pool.connections - 1
   if worker then
     worker.active = worker.active - 1
+    worker.bound = worker.bound - lease.bound
     worker.lifetime = math.max(0, worker.lifetime - (used and 0 or 1))
     pool.strategy.left(pool, worker, lease)
   else

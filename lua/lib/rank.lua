@@ -4,7 +4,7 @@
 --   kind_of(pool, request) -> kind    the request's kind, by its operation and bytes
 --   rank(pool, worker, kind) -> score its place in that kind's index, lowest first; nil: none
 --   prefix(worker) -> text            ties inside one score; prefix_bytes long
---   choose(pool, kind, request) -> member   the index member to take, or nil
+--   choose(pool, kind) -> member      the index member to take, or nil
 -- What it hears of, always before the worker is ranked anew:
 --   enter(pool, worker)               it may be chosen again
 --   taken(pool, worker, kind)         it was chosen
@@ -25,8 +25,39 @@
 
 local Rank = {}
 
-function Rank.worker_in(pool, member)
+local function worker_in(pool, member)
   return member:sub(pool.strategy.prefix_bytes + 1)
+end
+
+-- Whether the worker may be chosen for this kind of request.
+function Rank.is_ranked(worker, kind)
+  return worker.scores[kind] ~= Worker.UNRANKED
+end
+
+-- The worker to take, or nil. The one that the request stands on keeps it, if it may be chosen at all.
+function Rank.choose(pool, kind, own)
+  local worker = own ~= '' and Worker.read(own)
+  if worker and Rank.is_ranked(worker, kind) then
+    return worker
+  end
+  local member = pool.strategy.choose(pool, kind)
+  return member and Worker.read(worker_in(pool, member))
+end
+
+-- How many of the workers are looked at for one that serves, though nobody has room.
+local LOOKS_MAX = 64
+
+-- Any worker that is in service, however many leases it has; nil when none was found.
+function Rank.any_open(pool)
+  local fresh = redis.call('ZCARD', Keys.heartbeats)
+  local first = math.floor(Dice.roll(pool) * fresh)
+  for i = 0, math.min(fresh, LOOKS_MAX) - 1 do
+    local at = (first + i) % fresh
+    local worker = Worker.read(redis.call('ZRANGE', Keys.heartbeats, at, at)[1])
+    if Worker.is_open(pool, worker) then
+      return worker
+    end
+  end
 end
 
 -- The order of doubles ≥ 0 as the order of bytes.

@@ -128,6 +128,7 @@ impl Agent {
             max_concurrent: self.settings.max_concurrent,
             weight: 1.0,
             lifetime: self.lifetime,
+            origin: None,
         };
         self.api.register(&self.settings.id, &request).await
     }

@@ -99,6 +99,8 @@ impl Ledger {
             active: life.active,
             lifetime: lease.lifetime,
             probe: false,
+            client: None,
+            affinity: None,
         })
     }
 

@@ -56,7 +56,7 @@ fn pass(ledger: &mut Ledger, from_ms: u64, ms: u64) {
 
 fn admit(ledger: &mut Ledger, seq: u64) -> Option<DenyReason> {
     match ledger.admit(&AdmitRequest::new(pool(), holder(), lease(seq))) {
-        AdmitAnswer::Admitted(_) => None,
+        AdmitAnswer::Admitted(_) | AdmitAnswer::Redirected(_) => None,
         AdmitAnswer::Denied(denied) => Some(denied.reason),
     }
 }
