@@ -16,11 +16,11 @@
 --          redirected, worker, origin      no lease was taken
 --          again           more is to be swept than one call should do: call again
 --          unknown_pool    the pool has no policy
--- Uses     Affinity Client Ejection Holder Lease Limits Pool Rank Rebuild Sweep
+-- Uses     Affinity Client Ejection Holder Index Lease Limits Pool Rank Rebuild Shadow Sweep
 -- Keeps    I1 I2 I3 I4 I5: an id already held gets the same answer and counts once; an ended id
 --          is never admitted again, nor one that its holder's last beat did not ask for
 -- Cost     O(log N) in the pool's workers; at most 18 calls when nothing is to be swept,
---          5 more with a client and 4 more with an affinity
+--          5 more with a client, 4 with an affinity, 5 to 9 with a strategy in the shadow
 
 local pool = Pool.open()
 if not pool then
@@ -86,6 +86,7 @@ if affinity.lost then
   return denied('affinity_lost')
 end
 local client = Client.open(pool, request.client)
+local chosen, other, shadow_kind = false, nil, 1
 local worker = affinity.required -- whatever its load, and the limits: what it began must be ended
 if not worker then
   local reason, wait_ms = Limits.refusal(pool, client)
@@ -93,10 +94,14 @@ if not worker then
     return denied(reason, wait_ms)
   end
   local preferred = affinity.preferred
-  worker = preferred and Rank.is_ranked(preferred, kind) and preferred
-    or Rank.choose(pool, kind, request.own)
+  if preferred and Rank.is_ranked(preferred, kind) then
+    worker = preferred
+  else
+    worker, chosen = Rank.choose(pool, kind, request.own)
+  end
+  other, shadow_kind = Shadow.choose(pool, request, Index.rank)
   if not worker and pool.open > 0 and Limits.is_shadowed(pool, 'max_concurrent') then
-    worker = Rank.any_open(pool)
+    worker, chosen = Rank.any_open(pool), false
   end
   if not worker then
     return denied(pool.open > 0 and 'pool_full' or 'no_worker')
@@ -113,8 +118,11 @@ end
 if not affinity.required then
   Limits.take(pool, client)
 end
-Lease.take(pool, worker, holder, seq, { kind = kind, bound = affinity.required and 1 or 0,
-  client = client and client.counted_as or '' })
+if chosen then
+  Shadow.compare(pool, other, worker)
+end
+Lease.take(pool, worker, holder, seq, { chosen = chosen, kind = kind, shadow_kind = shadow_kind,
+  bound = affinity.required and 1 or 0, client = client and client.counted_as or '' })
 Affinity.follow(pool, affinity, request.affinity, worker)
 Holder.save(holder)
 Pool.note_admission(pool)

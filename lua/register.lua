@@ -10,7 +10,7 @@
 -- ARGV 7   its origin, empty for none
 -- Returns  serve | drain | recycle, active, lifetime
 --          unknown_pool    the pool has no policy
--- Uses     Advice Dice Former Pool Worker
+-- Uses     Advice Former Pool Shadow Worker
 -- Keeps    I2 I3: a new incarnation starts with neither leases nor lifetime; leases of the old one
 --          stay with the old one, and count again if it comes back; a lifetime that the store has
 --          forgotten is told by the worker
@@ -42,7 +42,7 @@ if worker.state == Worker.AVAILABLE and Worker.at_its_limit(pool, worker) then
 end
 worker.address, worker.origin = address, ARGV[7]
 worker.max_concurrent = tonumber(ARGV[4])
-Dice.reweigh(pool, worker, tonumber(ARGV[5]))
+Shadow.reweigh(pool, worker, tonumber(ARGV[5]))
 Advice.see(pool, worker)
 Pool.save(pool)
 return Advice.of(worker)

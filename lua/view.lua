@@ -109,6 +109,8 @@ return { 'view', next_cursor, cjson.encode({
   bindings = redis.call('HLEN', Keys.affinity),
   unbound_total = unbound,
   rate_limit = rate_shown(),
+  shadow_decisions_total = pool.shadow and pool.shadow.seen or 0,
+  shadow_differed_total = pool.shadow and pool.shadow.differed or 0,
   repairs = repairs,
   holders = pool.holders,
   quarantined_holders = pool.quarantined,

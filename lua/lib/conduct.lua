@@ -104,7 +104,7 @@ end
 function Conduct.strategy(own)
   own.memory = memory
   own.seen, own.judge = seen, judge
-  own.enter, own.taken = Dice.wind, Dice.ring
+  own.draws, own.enter, own.taken = true, Dice.wind, Dice.ring
   own.shared = Karma.pack_ledger
 
   own.pace = own.pace or function(worker)
@@ -131,8 +131,8 @@ function Conduct.strategy(own)
     return is_usual(Conduct.of(worker)) and among_usual or among_unusual(worker)
   end
 
-  own.learn = function(pool, worker, _, sample)
-    Karma.learn(pool, worker, Conduct.of(worker), sample.us)
+  own.learn = function(pool, worker, _, about)
+    Karma.learn(pool, worker, Conduct.of(worker), about.us)
   end
 
   own.settle = function(pool, worker)

@@ -69,7 +69,7 @@ function Former.begin(pool, worker, incarnation)
   worker.previous, worker.sessions = 0, Worker.UNTOLD
   worker.ejections, worker.ejected_at, worker.ejected_until = 0, 0, 0
   redis.call('ZREM', Keys.ejected, worker.id)
-  pool.strategy.born(pool, worker)
+  Shadow.tell(pool, 'born', worker)
 end
 
 -- A lease of a life that is not the present one, and perhaps was never known. Returns that life.

@@ -48,7 +48,8 @@ end
 -- The pool at this moment, for those who only read. Returns nil when it has no policy, that is, does
 -- not exist.
 function Pool.look()
-  local stored = redis.call('HMGET', Keys.pool, 'head', 'policy_mark', 'shared', 'store_id')
+  local stored = redis.call('HMGET', Keys.pool, 'head', 'policy_mark', 'shared', 'store_id',
+    'shadow_head', 'shadow_shared')
   if not stored[2] then
     return nil
   end
@@ -59,8 +60,10 @@ function Pool.look()
   pool.now = pool.clock
   pool.policy = Policy.read(stored[2])
   pool.strategy = Strategies[pool.policy.strategy]
+  pool.levels_field = 'levels'
   pool.shared = stored[3]
   pool.store_id = stored[4]
+  Shadow.open(pool, stored[5], stored[6])
   return pool
 end
 
@@ -77,9 +80,9 @@ end
 function Pool.save(pool)
   local shared = pool.strategy.shared(pool)
   if shared then
-    redis.call('HSET', Keys.pool, 'head', pack_head(pool), 'shared', shared)
+    redis.call('HSET', Keys.pool, 'head', pack_head(pool), 'shared', shared, Shadow.stored(pool))
   else
-    redis.call('HSET', Keys.pool, 'head', pack_head(pool))
+    redis.call('HSET', Keys.pool, 'head', pack_head(pool), Shadow.stored(pool))
   end
 end
 

@@ -7,11 +7,12 @@
 --   choose(pool, kind) -> member      the index member to take, or nil
 -- What it hears of, always before the worker is ranked anew:
 --   enter(pool, worker)               it may be chosen again
---   taken(pool, worker, kind)         it was chosen
+--   taken(pool, worker, kind)         it was chosen; to one that draws: it was drawn
 --   left(pool, worker, lease)         a lease of it ended
 --   seen(pool, worker, load)          it sent a heartbeat, perhaps with a load report
 --   judge(pool, worker, outcome)      a lease of it came out like this
---   learn(pool, worker, report, sample)  a lease of it was answered well, in this time
+--   learn(pool, worker, lease, about) a lease of it was answered well, in about.us; about.report: what
+--                                     else was learned about the worker, to be added to
 --   born(pool, worker)                it restarted
 --   settle(pool, worker)              any of the above: now what ages is brought up to date
 -- What it keeps:
@@ -21,6 +22,7 @@
 --   shared(pool) -> text              what it keeps for the whole pool, or nil; pool.shared gives it back
 --   pace(worker) -> rate              how fast the worker's clock runs (lib/dice.lua)
 --   level_of(worker) -> text          whom it is drawn with: nil for the usual, most preferred ones
+--   draws                             it chooses by chance, and by nothing else that was chosen
 --   describe(pool, worker, kind) -> table, gate   for people: what it ranks by, what keeps it out
 
 local Rank = {}
@@ -34,14 +36,15 @@ function Rank.is_ranked(worker, kind)
   return worker.scores[kind] ~= Worker.UNRANKED
 end
 
--- The worker to take, or nil. The one that the request stands on keeps it, if it may be chosen at all.
+-- The worker to take, or nil, and whether it was the strategy that chose. The one that the request
+-- stands on keeps it, if it may be chosen at all.
 function Rank.choose(pool, kind, own)
   local worker = own ~= '' and Worker.read(own)
   if worker and Rank.is_ranked(worker, kind) then
-    return worker
+    return worker, false
   end
   local member = pool.strategy.choose(pool, kind)
-  return member and Worker.read(worker_in(pool, member))
+  return member and Worker.read(worker_in(pool, member)), true
 end
 
 -- How many of the workers are looked at for one that serves, though nobody has room.
@@ -118,6 +121,7 @@ function Rank.strategy(own)
     shared = own.shared or nothing,
     pace = own.pace or by_weight,
     level_of = own.level_of or nothing,
+    draws = own.draws or false,
     describe = own.describe or no_inputs,
   }
 end

@@ -21,6 +21,7 @@ pub mod operator;
 pub mod plot;
 pub mod presence;
 pub mod reaper;
+pub mod reference;
 mod request_keys;
 mod routes;
 pub mod serve;

@@ -45,8 +45,8 @@ pub const FOUNDATION: [Source; 9] =
 pub const STRATEGIES: [Source; 8] = sources!("strategies/": "lifetime_first" "round_robin"
     "least_connections" "random" "sewt" "score" "nodeads" "noerrors");
 /// What builds on strategies.
-pub const MODULES: [Source; 16] = sources!("lib/": "repair" "holder" "rebuild" "pool" "index"
-    "former" "crew" "client" "limits" "affinity" "lease" "ejection" "sweep" "report" "advice" "page");
+pub const MODULES: [Source; 17] = sources!("lib/": "repair" "holder" "rebuild" "shadow" "pool"
+    "index" "former" "crew" "client" "limits" "affinity" "lease" "ejection" "sweep" "report" "advice" "page");
 
 const ALLOW_OOM: Option<&str> = Some("allow-oom");
 const NO_WRITES: Option<&str> = Some("no-writes");

@@ -45,6 +45,9 @@ pub struct PoolHead {
     /// Affinity keys that are bound, and how many could not be, because too many were.
     pub bindings: u64,
     pub unbound_total: u64,
+    /// Decisions that the strategy in the shadow saw, and of how many it would have chosen otherwise.
+    pub shadow_decisions_total: u64,
+    pub shadow_differed_total: u64,
     /// How much of the pool's rate is used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_limit: Option<RateView>,

@@ -266,6 +266,7 @@ async fn rates_are_used_up_after_a_loss() {
     over().await;
     assert_eq!(pool.denied().await, DenyReason::RateLimited);
     clock.advance(60_000.0).await;
+    pool.heartbeat("w1", "a").await;
     assert!(is_admitted(&ask_as(&pool, "a").await));
 }
 

@@ -31,4 +31,5 @@ mod round_robin;
 mod score;
 mod serve;
 mod sewt;
+mod shadow;
 mod support;

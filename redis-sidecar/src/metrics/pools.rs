@@ -172,6 +172,8 @@ struct Watching {
     clients: Family<PoolLabel, Gauge>,
     bindings: Family<PoolLabel, Gauge>,
     unbound: Family<PoolLabel, Counter>,
+    decisions: Family<PoolLabel, Counter>,
+    differed: Family<PoolLabel, Counter>,
 }
 
 impl Watching {
@@ -187,6 +189,8 @@ impl Watching {
         self.clients.get_or_create(label).set(clients as i64);
         (self.bindings.get_or_create(label)).set(head.bindings as i64);
         (self.unbound.get_or_create(label)).inc_by(head.unbound_total);
+        (self.decisions.get_or_create(label)).inc_by(head.shadow_decisions_total);
+        (self.differed.get_or_create(label)).inc_by(head.shadow_differed_total);
     }
 
     fn register(self, registry: &mut Registry) {
@@ -198,6 +202,10 @@ impl Watching {
         registry.register("berth_bindings", help, self.bindings);
         let help = "Affinity keys that were not bound because affinity.keys_max are";
         registry.register("berth_unbound", help, self.unbound);
+        let help = "Decisions that the strategy in the shadow saw";
+        registry.register("berth_shadow_decisions", help, self.decisions);
+        let help = "Those of them in which it would have chosen another worker";
+        registry.register("berth_shadow_differences", help, self.differed);
     }
 }
 

@@ -35,6 +35,9 @@ pub(super) fn configuration(settings: &Settings, adjust: impl FnOnce(&mut Value)
         add_least_request(statics, listen, &settings.workers);
     }
     let manager = manager(&mut statics["listeners"][0]);
+    if settings.verify_tokens {
+        insert_first(&mut manager["http_filters"], super::tokens::filter());
+    }
     let filter = named(&mut manager["http_filters"], "berth");
     let plugin = &mut filter["typed_config"]["config"];
     let filename = &mut plugin["vm_config"]["code"]["local"]["filename"];
@@ -111,6 +114,13 @@ fn add_least_request(statics: &mut Value, listen: SocketAddr, workers: &[SocketA
 fn push(list: &mut Value, item: Value) {
     match list.as_array_mut() {
         Some(items) => items.push(item),
+        None => panic!("the shipped configuration has no list where it should"),
+    }
+}
+
+fn insert_first(list: &mut Value, item: Value) {
+    match list.as_array_mut() {
+        Some(items) => items.insert(0, item),
         None => panic!("the shipped configuration has no list where it should"),
     }
 }

@@ -41,6 +41,7 @@ fn ledger() -> Ledger {
             max_concurrent: None,
             weight: 1.0,
             lifetime: None,
+            origin: None,
         },
     );
     pass(&mut ledger, 1_000_000, 2_000);
