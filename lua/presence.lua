@@ -25,7 +25,12 @@ if number < holder.presence or (over and word ~= 'ended') then
 end
 
 if word == 'ended' then
-  if holder.known and not over then
+  if not over then
+    -- Also of one that the store does not know, or not any more: what it asked for may still be on its
+    -- way, and would make it known as one that lives.
+    if not holder.known then
+      Holder.note(pool, holder, ARGV[3])
+    end
     holder.presence, holder.open, holder.closed_at = number, 0, pool.now
     holder.changed = true
     Holder.look_later(pool, holder)

@@ -64,6 +64,17 @@ async fn an_admit_does_not_prolong_a_holders_life() {
 }
 
 #[tokio::test]
+async fn whoever_is_first_heard_of_by_its_end_is_gone() {
+    let pool = one_worker().await;
+    let mut vm = Vm::new(&pool, 7);
+    let late = vm.mint();
+    assert_eq!(vm.presence(Sign::Ended, 1).await, Standing::Noted);
+    pass(&pool, 1_500.0).await;
+    assert_eq!(vm.denied(late).await, DenyReason::Cancelled);
+    assert_eq!(pool.view().await.head.holders, 0);
+}
+
+#[tokio::test]
 pub(crate) async fn a_reclaimed_holder_gets_nothing_until_it_beats_and_hears_that_it_lost() {
     let pool = one_worker().await;
     let mut vm = Vm::new(&pool, 7);

@@ -159,9 +159,23 @@ impl Ledger {
         std::mem::take(&mut self.changes)
     }
 
+    /// Whether anything is noted of the holder.
+    pub fn knows(&self, holder: &HolderId) -> bool {
+        self.holders.contains_key(holder.epoch.as_str())
+    }
+
     pub fn holds(&self, holder: &HolderId, number: u64) -> bool {
         (self.holders.get(holder.epoch.as_str()))
             .is_some_and(|record| record.leases.contains_key(&number))
+    }
+
+    /// How many leases the holder has on the worker, in whichever of its lives.
+    pub fn count_on(&self, holder: &HolderId, worker: &WorkerId) -> usize {
+        (self.holders.get(holder.epoch.as_str()))
+            .into_iter()
+            .flat_map(|record| record.leases.values())
+            .filter(|lease| lease.worker == *worker)
+            .count()
     }
 
     /// Every lease, by its holder's epoch.

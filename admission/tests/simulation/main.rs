@@ -6,14 +6,18 @@
 //!   BERTH_GUARD=grace    without this guard only
 #![cfg(not(target_arch = "wasm32"))]
 
+mod call;
 mod chance;
+mod comparison;
 mod event;
 mod history;
 mod judge;
 mod network;
+mod presence;
 mod schedule;
 mod sidecar;
 mod store;
+mod stream;
 mod vm;
 mod words;
 mod worker;

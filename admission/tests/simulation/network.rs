@@ -15,6 +15,9 @@ const DOUBLE_US_MAX: u64 = 4_000_000;
 /// Most answers are given up after 300 ms; what is slower takes effect unheard.
 const SLOW_US_MAX: u64 = 1_500_000;
 
+/// Most messages take no longer.
+pub(crate) const QUICK_US: u64 = 1_500;
+
 impl Weather {
     pub(crate) const CALM: Self = Self {
         lost: 0,
@@ -46,7 +49,7 @@ impl Weather {
         if chance.in_thousand(self.slow) {
             chance.between(1_000, SLOW_US_MAX)
         } else {
-            chance.between(100, 1_500)
+            chance.between(100, QUICK_US)
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::event::{Answer, Event, Op, Then};
 use crate::history::tell;
 use crate::world::World;
 use admission::message::AdmitAnswer;
-use admission::model::ledger::Ledger;
+use admission::model::ledger::{Ledger, Presence};
 
 pub(crate) struct Store {
     pub(crate) ledger: Ledger,
@@ -64,6 +64,8 @@ impl World {
     }
 
     fn execute(&mut self, op: &Op) -> Answer {
+        let stranger =
+            matches!(op, Op::Admit(request) if !self.store.ledger.knows(&request.holder));
         let ledger = &mut self.store.ledger;
         let answer = match op {
             Op::Admit(request) => Answer::Admit(ledger.admit(request)),
@@ -95,11 +97,15 @@ impl World {
         if self.history.is_on() {
             self.tell_store(op, &answer);
         }
-        if let Op::Presence(holder, ..) | Op::Announce(holder, _) = op {
-            self.believe(holder.epoch.as_str());
-        }
-        if let (Op::Renew(request), Answer::Renew(renewed)) = (op, &answer) {
-            self.judge_beat(request, *renewed);
+        match (op, &answer) {
+            (Op::Admit(request), Answer::Admit(AdmitAnswer::Admitted(_))) if stranger => {
+                self.believe(&request.holder);
+            }
+            (Op::Presence(holder, number, Presence::Ended), _) => self.note_end(holder, *number),
+            (Op::Presence(holder, number, Presence::Opened | Presence::Vouched), _)
+            | (Op::Announce(holder, number), _) => self.note_sight(holder, *number),
+            (Op::Renew(request), Answer::Renew(renewed)) => self.judge_beat(request, *renewed),
+            _ => {}
         }
         answer
     }
@@ -181,7 +187,10 @@ impl World {
         let now_ms = self.store.ledger.now_ms();
         for vm in &mut self.vms {
             vm.died_at_ms = vm.died_at_ms.map(|_| now_ms);
+            vm.left_at_ms = None;
+            vm.presence_over = 0;
         }
+        self.judge.rebuilt_from_ms = now_ms;
         self.judge.store_lost_at_us = Some(self.now_us);
         self.judge.losses += 1;
     }

@@ -28,6 +28,11 @@ impl Ledger {
     pub fn admit(&mut self, request: &AdmitRequest) -> AdmitAnswer {
         let epoch = request.holder.epoch.as_str();
         let number = request.lease.seq;
+        // Also what it still holds: all of it is being taken, step by step.
+        let record = self.holders.get(epoch);
+        if self.guards.reclaimed_denied && record.is_some_and(|record| record.reclaimed) {
+            return denied(DenyReason::Cancelled);
+        }
         if let Some(admitted) = self.held(request) {
             return AdmitAnswer::Admitted(admitted);
         }
@@ -74,9 +79,6 @@ impl Ledger {
             return Some(DenyReason::Rebuilding);
         }
         if let Some(record) = record {
-            if record.reclaimed && self.guards.reclaimed_denied {
-                return Some(DenyReason::Cancelled);
-            }
             let asked = record.asking.contains(&number) && self.guards.asking_exception;
             if self.guards.beat_mark && minted_after < record.beat && !asked {
                 return Some(DenyReason::Cancelled);

@@ -27,10 +27,13 @@ fn lease(seq: u64) -> LeaseId {
 
 /// A pool with one worker and room for two, past its first rebuild.
 fn ledger() -> Ledger {
-    let settings = Settings {
+    ledger_with(Settings {
         max_concurrent: 2,
         ..Settings::default()
-    };
+    })
+}
+
+fn ledger_with(settings: Settings) -> Ledger {
     let mut ledger = Ledger::new(settings, Guards::ALL);
     ledger.at(1_000_000);
     ledger.register(
@@ -120,6 +123,42 @@ fn a_holder_that_left_is_reclaimed_after_its_grace() {
     assert_eq!(ledger.reap().due, [holder()]);
     assert!(!ledger.reclaim(&holder()));
     assert_eq!(ledger.leases().count(), 0);
+    assert_eq!(admit(&mut ledger, 2), Some(DenyReason::Cancelled));
+}
+
+#[test]
+fn an_admit_makes_a_holder_known_and_does_not_prolong_its_life() {
+    let mut ledger = ledger();
+    admit(&mut ledger, 1);
+    pass(&mut ledger, 1_002_000, 14_500);
+    assert!(ledger.reap().due.is_empty());
+    admit(&mut ledger, 2);
+    pass(&mut ledger, 1_017_000, 0);
+    assert_eq!(ledger.reap().due, [holder()]);
+}
+
+#[test]
+fn whoever_is_first_heard_of_by_its_end_is_gone() {
+    let mut ledger = ledger();
+    ledger.presence(&holder(), 1, Presence::Ended);
+    pass(&mut ledger, 1_002_000, 1_500);
+    assert_eq!(ledger.reap().due, [holder()]);
+    assert!(!ledger.reclaim(&holder()));
+    assert_eq!(admit(&mut ledger, 1), Some(DenyReason::Cancelled));
+}
+
+#[test]
+fn what_is_being_taken_is_not_given_again() {
+    let settings = Settings {
+        max_concurrent: 2,
+        reclaim_max: 1,
+        ..Settings::default()
+    };
+    let mut ledger = ledger_with(settings);
+    admit(&mut ledger, 1);
+    admit(&mut ledger, 2);
+    pass(&mut ledger, 1_002_000, 15_000);
+    assert!(ledger.reclaim(&holder()), "one is left");
     assert_eq!(admit(&mut ledger, 2), Some(DenyReason::Cancelled));
 }
 
