@@ -4,7 +4,7 @@
 # BERTH_FILTER_WASM, BERTH_BIN_DIR); set one in the environment to use another.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test test-full test-nightly simulate-leases mutants chaos recoveries bench-choose bench-sewt plots lint fmt check clean
+.PHONY: help setup build run test test-full test-nightly simulate-leases mutants chaos recoveries bench-choose bench-sewt plots settings lint fmt check clean
 # The targets share target/ and .tools/, and cargo uses all cores by itself.
 .NOTPARALLEL:
 
@@ -68,6 +68,10 @@ bench-sewt: ## Measure strategies on real backends of unlike speed (3 minutes)
 plots: ## Simulate every scenario; draw docs/plots/ and fill the tables of docs/choosing-a-strategy.md
 	@scripts/setup.sh build
 	@scripts/plots.sh
+
+settings: ## Write docs/settings.md
+	@scripts/setup.sh build
+	@cargo run --quiet --release --bin berth -- settings >docs/settings.md
 
 lint: ## Check format, lints and Lua
 	@scripts/setup.sh lint

@@ -7,30 +7,37 @@
 -- ARGV 4   operation: query, execute or begin
 -- ARGV 5   the worker that the request stands on, empty for none
 -- ARGV 6   the holder's proxy
+-- ARGV 7   client: the hash of its key, empty for none
+-- ARGV 8   affinity: the hash of its key, empty for none
+-- ARGV 9   1: a key that is not bound yet is to be bound
+-- ARGV 10  1: another worker than the one the request stands on is not routed to
 -- Returns  admitted, worker, incarnation, address, active, lifetime, probe (0 or 1)
 --          denied, reason, retry_after_ms
+--          redirected, worker, origin      no lease was taken
 --          again           more is to be swept than one call should do: call again
 --          unknown_pool    the pool has no policy
--- Uses     Ejection Holder Lease Pool Rank Rebuild Sweep Worker
+-- Uses     Affinity Client Ejection Holder Index Lease Limits Pool Rank Rebuild Shadow Sweep
 -- Keeps    I1 I2 I3 I4 I5: an id already held gets the same answer and counts once; an ended id
 --          is never admitted again, nor one that its holder's last beat did not ask for
--- Cost     O(log N) in the pool's workers; at most 18 calls when nothing is to be swept
+-- Cost     O(log N) in the pool's workers; at most 18 calls when nothing is to be swept,
+--          5 more with a client, 4 with an affinity, 5 to 9 with a strategy in the shadow
 
 local pool = Pool.open()
 if not pool then
   return { 'unknown_pool' }
 end
 local seq, lease_id = ARGV[1], ARGV[2]
-local request = { bytes = tonumber(ARGV[3]), operation = ARGV[4], own = ARGV[5] }
+local request = { bytes = tonumber(ARGV[3]), operation = ARGV[4], own = ARGV[5], client = ARGV[7],
+  affinity = ARGV[8], bind = ARGV[9] == '1', redirect = ARGV[10] == '1' }
 
 local function admitted(worker, lifetime, probe)
   return { 'admitted', worker.id, worker.incarnation, worker.address, tostring(worker.active),
     string.format('%.0f', lifetime), probe and '1' or '0' }
 end
 
-local function denied(reason)
+local function denied(reason, wait_ms)
   redis.call('HINCRBY', Keys.pool, 'rejected:' .. reason, 1)
-  return { 'denied', reason, string.format('%.0f', pool.policy.retry_after_ms) }
+  return { 'denied', reason, string.format('%.0f', math.ceil(wait_ms or pool.policy.retry_after_ms)) }
 end
 
 local holder, beat = Holder.open(seq), Holder.beat_of(seq)
@@ -74,16 +81,49 @@ if not swept then
 end
 
 local kind = pool.strategy.kind_of(pool, request)
-local member = pool.strategy.choose(pool, kind, request)
-if not member then
-  return denied(pool.open > 0 and 'pool_full' or 'no_worker')
+local affinity = Affinity.of(pool, request.affinity, request.bind)
+if affinity.lost then
+  return denied('affinity_lost')
 end
-local worker = Worker.read(Rank.worker_in(pool, member))
+local client = Client.open(pool, request.client)
+local chosen, other, shadow_kind = false, nil, 1
+local worker = affinity.required -- whatever its load, and the limits: what it began must be ended
+if not worker then
+  local reason, wait_ms = Limits.refusal(pool, client)
+  if reason then
+    return denied(reason, wait_ms)
+  end
+  local preferred = affinity.preferred
+  if preferred and Rank.is_ranked(preferred, kind) then
+    worker = preferred
+  else
+    worker, chosen = Rank.choose(pool, kind, request.own)
+  end
+  other, shadow_kind = Shadow.choose(pool, request, Index.rank)
+  if not worker and pool.open > 0 and Limits.is_shadowed(pool, 'max_concurrent') then
+    worker, chosen = Rank.any_open(pool), false
+  end
+  if not worker then
+    return denied(pool.open > 0 and 'pool_full' or 'no_worker')
+  end
+end
+if request.redirect and worker.id ~= request.own and worker.origin ~= '' then
+  return { 'redirected', worker.id, worker.origin }
+end
+
 local probe = Ejection.begin_probe(pool, worker)
 if not holder.known then
   Holder.note(pool, holder, ARGV[6])
 end
-Lease.take(pool, worker, holder, seq, kind)
+if not affinity.required then
+  Limits.take(pool, client)
+end
+if chosen then
+  Shadow.compare(pool, other, worker)
+end
+Lease.take(pool, worker, holder, seq, { chosen = chosen, kind = kind, shadow_kind = shadow_kind,
+  bound = affinity.required and 1 or 0, client = client and client.counted_as or '' })
+Affinity.follow(pool, affinity, request.affinity, worker)
 Holder.save(holder)
 Pool.note_admission(pool)
 Pool.save(pool)

@@ -18,7 +18,7 @@ if not Page.are_all_holders(KEYS) or Page.due(pool) > 0 then
 end
 
 local drift = { connections = 0, active = 0, open = 0, at_limit = 0, index = 0, heartbeats = 0,
-  ejected = 0, holders = 0, held = 0 }
+  ejected = 0, holders = 0, held = 0, bound = 0, clients = 0, bindings = 0 }
 
 local function compare(figure, kept, counted)
   drift[figure] = drift[figure] + math.abs(kept - counted)
@@ -29,12 +29,16 @@ local function truth(value)
 end
 
 -- The leases of each life of each worker, and of each holder.
-local lives, leases, holders, quarantined = {}, 0, 0, 0
+local lives, bound, clients, leases, holders, quarantined = {}, {}, {}, 0, 0, 0
 
 local function count_lease(parts, holder, number, text)
   local lease = Lease.unpack(text)
   local life = lease.worker .. '\n' .. lease.birth
   lives[life] = (lives[life] or 0) + 1
+  bound[life] = (bound[life] or 0) + lease.bound
+  if lease.client ~= '' then
+    clients[lease.client] = (clients[lease.client] or 0) + 1
+  end
   leases = leases + 1
   local beat = Holder.beat_of(number)
   local part = beat < holder.beat and 'settled' or beat
@@ -89,6 +93,7 @@ local open, at_limit, ranked = 0, 0, { 0, 0, 0 }
 local function count_life(id, life)
   local name = id .. '\n' .. life.birth
   compare('active', life.active, lives[name] or 0)
+  compare('bound', life.bound or 0, bound[name] or 0)
   lives[name] = nil
 end
 
@@ -140,6 +145,15 @@ for kind = 1, 3 do
   compare('index', redis.call('ZCARD', Keys.index[kind]), ranked[kind])
 end
 compare('heartbeats', redis.call('ZCARD', Keys.heartbeats) + redis.call('ZCARD', Keys.absent), #ids)
+local kept = redis.call('HGETALL', Keys.clients)
+for i = 1, #kept, 2 do
+  compare('clients', tonumber(kept[i + 1]), clients[kept[i]] or 0)
+  clients[kept[i]] = nil
+end
+for _, count in pairs(clients) do
+  drift.clients = drift.clients + count
+end
+compare('bindings', redis.call('HLEN', Keys.affinity), redis.call('ZCARD', Keys.affinity_expiry))
 compare('open', pool.open, open)
 compare('at_limit', pool.at_limit, at_limit)
 compare('connections', pool.connections, leases)

@@ -48,6 +48,6 @@ local function explained(worker)
 end
 
 local next_cursor, workers = Page.read(ARGV[1], explained)
-local member = pool.strategy.choose(pool, kind, request)
-return { 'explained', next_cursor, member and Rank.worker_in(pool, member) or '',
+local chosen = Rank.choose(pool, kind, request.own)
+return { 'explained', next_cursor, chosen and chosen.id or '',
   tostring(Page.due(pool)), workers }

@@ -6,7 +6,7 @@
 -- Returns  applied, version
 --          unchanged, version     the pool has this very policy already
 --          unknown_strategy
--- Uses     Dice Index Policy Pool Report Worker
+-- Uses     Dice Index Policy Pool Report Shadow Worker
 -- Keeps    I1: no lease is lost; a lowered limit lets workers above it run down
 -- Cost     O(N log N) in the pool's workers: a rare step, not a decision
 
@@ -17,7 +17,7 @@ if stored[1] == text then
 end
 local policy, former = cjson.decode(text), stored[1] and cjson.decode(stored[1]) or {}
 local strategy = Strategies[policy.strategy]
-if not strategy then
+if not strategy or (policy.shadow_strategy and not Strategies[policy.shadow_strategy]) then
   return { 'unknown_strategy' }
 end
 
@@ -35,7 +35,16 @@ if not stored[3] then
 end
 
 local pool = Pool.open()
+-- What one way to count has kept means nothing to another.
+if former.requests and policy.requests.algorithm ~= former.requests.algorithm then
+  pool.rate = { at = 0, used = 0 }
+end
+if former.client and (policy.client.algorithm ~= former.client.algorithm
+  or policy.client.rate ~= former.client.rate) then
+  redis.call('UNLINK', Keys.client_rates)
+end
 Dice.forget(pool)
+Shadow.clear(pool)
 redis.call('DEL', Keys.index[1], Keys.index[2], Keys.index[3])
 for _, id in ipairs(redis.call('HKEYS', Keys.workers)) do
   local worker = Worker.read(id)
@@ -45,6 +54,11 @@ for _, id in ipairs(redis.call('HKEYS', Keys.workers)) do
     if strategy.recall then
       strategy.recall(pool, worker, Report.read(id))
     end
+  end
+  if pool.shadow and pool.shadow.strategy.recall then
+    Shadow.within(pool, worker, function()
+      pool.strategy.recall(pool, worker, Report.read(id))
+    end)
   end
   if worker.state == Worker.AVAILABLE and Worker.at_its_limit(pool, worker) then
     Worker.reach_limit(pool, worker)

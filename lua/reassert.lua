@@ -2,7 +2,8 @@
 --
 -- KEYS     the pool's keys and the holder's (lib/keys.lua)
 -- ARGV 1   the beat that listed them
--- ARGV     for each lease five: number, lifetime number, worker, incarnation, address; at most 128
+-- ARGV     for each lease six: number, lifetime number, worker, incarnation, address, client (empty for
+--          none); at most 128
 -- Returns  reasserted, count
 --          stale           that beat is not the holder's last, or the holder was reclaimed since
 --          unknown_pool    the pool has no policy
@@ -10,7 +11,7 @@
 -- Keeps    I2 I3 I5: an ended lease stays ended; lifetime is not counted again
 -- Cost     O(log N) in the pool's workers for each worker; at most 2 calls for each lease more
 
-local FIELDS = 5
+local FIELDS = 6
 local LEASES_MAX = 128
 local FIRST = 2
 
@@ -34,7 +35,7 @@ for i, number in ipairs(numbers) do
   local spoken_for = Holder.beat_of(number) < holder.beat
   if spoken_for and not Lease.of(holder, number) and not Lease.is_buried(epoch .. '.' .. number) then
     local told = { lifetime = tonumber(ARGV[first + 1]), worker = ARGV[first + 2],
-      incarnation = ARGV[first + 3], address = ARGV[first + 4] }
+      incarnation = ARGV[first + 3], address = ARGV[first + 4], client = ARGV[first + 5] }
     over = over + (Lease.reassert(pool, crew, holder, number, told) and 1 or 0)
     count = count + 1
   end

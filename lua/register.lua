@@ -7,9 +7,10 @@
 -- ARGV 4   the worker's own max_concurrent, 0 for none
 -- ARGV 5   weight, above 0
 -- ARGV 6   lifetime as it was last told, 0 when it was not
+-- ARGV 7   its origin, empty for none
 -- Returns  serve | drain | recycle, active, lifetime
 --          unknown_pool    the pool has no policy
--- Uses     Advice Dice Former Pool Worker
+-- Uses     Advice Former Pool Shadow Worker
 -- Keeps    I2 I3: a new incarnation starts with neither leases nor lifetime; leases of the old one
 --          stay with the old one, and count again if it comes back; a lifetime that the store has
 --          forgotten is told by the worker
@@ -39,9 +40,9 @@ worker.lifetime = math.max(worker.lifetime, tonumber(ARGV[6]))
 if worker.state == Worker.AVAILABLE and Worker.at_its_limit(pool, worker) then
   Worker.reach_limit(pool, worker) -- the limit was lowered while it was away, or its lifetime forgotten
 end
-worker.address = address
+worker.address, worker.origin = address, ARGV[7]
 worker.max_concurrent = tonumber(ARGV[4])
-Dice.reweigh(pool, worker, tonumber(ARGV[5]))
+Shadow.reweigh(pool, worker, tonumber(ARGV[5]))
 Advice.see(pool, worker)
 Pool.save(pool)
 return Advice.of(worker)

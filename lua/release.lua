@@ -1,17 +1,18 @@
 -- release: gives leases of one holder back, and learns from how they went.
 --
 -- KEYS     the pool's keys and the holder's (lib/keys.lua)
--- ARGV     for each lease nine: number, lease id, 'used' or 'unused', outcome, and, each empty when
+-- ARGV     for each lease ten: number, lease id, 'used' or 'unused', outcome, and, each empty when
 --          unknown: handshake_us (of a plain request), upgrade_us (of an upgrade), session_us,
---          bytes_read, bytes_written; at most 64 leases
+--          bytes_read, bytes_written; at last the affinity key that ends with it, or empty; at most
+--          64 leases
 -- Returns  released, for each lease a digit: 1 it was held, 0 it was not
 --          unknown_pool    the pool has no policy
--- Uses     Ejection Holder Index Lease Pool Repair Report
+-- Uses     Affinity Ejection Holder Index Lease Pool Repair Report
 -- Keeps    I2 I3 I4 I5: a second release changes nothing; an id released before its admit arrives
 --          is remembered for one lease_ttl_ms, and so is every ended one
 -- Cost     O(log N) in the pool's workers for each lease; at most 8 calls each and 4 for all
 
-local FIELDS = 9
+local FIELDS = 10
 local RELEASES_MAX = 64
 
 local pool = Pool.open()
@@ -25,8 +26,8 @@ end
 local holder = Holder.open(unpack(numbers))
 
 for first = 1, math.min(#ARGV, RELEASES_MAX * FIELDS), FIELDS do
-  local seq, lease_id, use, outcome, handshake_us, upgrade_us, session_us, bytes_read, bytes_written =
-    unpack(ARGV, first, first + FIELDS - 1)
+  local seq, lease_id, use, outcome, handshake_us, upgrade_us, session_us, bytes_read, bytes_written,
+    unbind = unpack(ARGV, first, first + FIELDS - 1)
   local lease = Lease.of(holder, seq)
   if lease then
     local worker = Lease.worker_of(lease)
@@ -46,6 +47,9 @@ for first = 1, math.min(#ARGV, RELEASES_MAX * FIELDS), FIELDS do
       Report.write(worker.id, report)
       Index.save(pool, worker)
     end
+  end
+  if unbind ~= '' then
+    Affinity.unbind(unbind)
   end
   known[#known + 1] = lease and '1' or '0'
   missing = missing + (lease and 0 or 1)

@@ -23,14 +23,33 @@ local function margin_ms()
   return Worker.margin(pool, fresh) * pool.interval_ms
 end
 
+-- The source's rate_limit:<window>, and what of it is used; for a rate without windows, how many
+-- could come at once.
+local function rate_shown()
+  local limit = pool.policy.requests.limit
+  if not limit then
+    return nil
+  elseif limit.windowed then
+    local window = math.floor(pool.wall / limit.period_ms)
+    return { window = window, used = pool.rate.at == window and pool.rate.used or 0 }
+  end
+  local ahead = math.max(0, pool.rate.at - pool.now) / limit.interval_ms
+  return { free = math.max(0, math.floor(limit.burst - ahead + 1e-6)) }
+end
+
 local counters = redis.call('HGETALL', Keys.pool)
-local rejected, repairs, ejections = {}, {}, 0
+local rejected, shadowed, repairs, ejections, unbound = {}, {}, {}, 0, 0
 local policy_text
 for i = 1, #counters, 2 do
   local name, value = counters[i], counters[i + 1]
   local reason, kind = name:match('^rejected:(.*)$'), name:match('^repairs:(.*)$')
+  local limit = name:match('^shadowed:(.*)$')
   if reason then
     rejected[reason] = tonumber(value)
+  elseif limit then
+    shadowed[limit] = tonumber(value)
+  elseif name == 'unbound' then
+    unbound = tonumber(value)
   elseif kind then
     repairs[kind] = tonumber(value)
   elseif name == 'ejections' then
@@ -41,6 +60,9 @@ for i = 1, #counters, 2 do
 end
 if next(rejected) == nil then
   rejected.pool_full = 0 -- cjson writes an empty table as an array
+end
+if next(shadowed) == nil then
+  shadowed['requests.rate'] = 0
 end
 if next(repairs) == nil then
   repairs.rebuilds = 0
@@ -53,7 +75,9 @@ local function shown(worker)
     address = worker.address,
     incarnation = worker.incarnation,
     state = Page.state_of(pool, worker),
+    origin = worker.origin ~= '' and worker.origin or nil,
     active = worker.active,
+    bound = worker.bound,
     lifetime = worker.lifetime,
     weight = worker.weight,
     heartbeat_age_ms = math.floor(pool.now - worker.heartbeat),
@@ -79,6 +103,14 @@ return { 'view', next_cursor, cjson.encode({
   recycle_ms = pool.recycle_ms,
   margin_ms = margin_ms(),
   rejected = rejected,
+  shadowed = shadowed,
+  clients = redis.call('HLEN', Keys.clients),
+  client_rates = redis.call('ZCARD', Keys.client_rates),
+  bindings = redis.call('HLEN', Keys.affinity),
+  unbound_total = unbound,
+  rate_limit = rate_shown(),
+  shadow_decisions_total = pool.shadow and pool.shadow.seen or 0,
+  shadow_differed_total = pool.shadow and pool.shadow.differed or 0,
   repairs = repairs,
   holders = pool.holders,
   quarantined_holders = pool.quarantined,

@@ -2,9 +2,11 @@
 
 mod fleet {
     mod admit;
+    mod affinity;
     mod drain;
     mod ejection;
     mod lifetime;
+    mod limits;
     mod metrics;
     mod outage;
     mod question;

@@ -47,6 +47,74 @@ pub enum OnLeaseLost {
     Close,
 }
 
+/// Where the key comes from by which a client is told from others. Each is out of the client's own
+/// hands, or must be made so.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum ClientSource {
+    /// A header that a trusted hop sets, whatever the client sent.
+    Header(String),
+    /// The client's address as Envoy knows it; of an IPv6 address its first 64 bits. Envoy's
+    /// `xff_num_trusted_hops` says how many proxies in front of it to look behind.
+    Peer,
+    /// What another filter found out, such as a claim of a verified token.
+    Metadata {
+        /// That filter's name, `envoy.filters.http.jwt_authn`.
+        filter: String,
+        path: Vec<String>,
+    },
+}
+
+/// Where a request carries its affinity key.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum KeySource {
+    Header(String),
+    Cookie(String),
+    /// A parameter of the query string, compared as it is written.
+    Query(String),
+}
+
+/// How a key gets its worker.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Bind {
+    /// By the first request that carries it.
+    Request,
+    /// By the worker's answer, which carries it in this header.
+    AnswerHeader(String),
+}
+
+/// Requests with the same key go to the same worker: see the policy's `affinity`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AffinityConfig {
+    pub key: KeySource,
+    #[serde(default = "default_bind")]
+    pub bind: Bind,
+    /// A request below one of these, once it is answered, unbinds its key.
+    #[serde(default)]
+    pub unbind_paths: Vec<String>,
+    /// An answer with this header unbinds its request's key.
+    #[serde(default)]
+    pub unbind_header: Option<String>,
+}
+
+fn default_bind() -> Bind {
+    Bind::Request
+}
+
+/// How a client comes to another worker than the one that this Envoy stands beside.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Envoy routes the request there.
+    #[default]
+    Proxy,
+    /// The client is told to go there, by a 307 with the worker's origin.
+    Redirect,
+}
+
 /// What requests under a path do on their worker.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -74,6 +142,12 @@ pub struct FilterConfig {
     /// The worker this Envoy stands beside: it keeps the requests it can serve.
     #[serde(rename = "self", default)]
     pub own: Option<WorkerId>,
+    #[serde(default)]
+    pub mode: Mode,
+    #[serde(default)]
+    pub client: Option<ClientSource>,
+    #[serde(default)]
+    pub affinity: Option<AffinityConfig>,
     #[serde(default = "default_route_by")]
     pub route_by: RouteBy,
     /// The header that Envoy's stateful_session filter is configured with.
@@ -180,8 +254,40 @@ impl FilterConfig {
                 "in an order in which no path hides a longer one below it",
             );
         }
-        if self.address_header.is_empty() || !self.address_header.bytes().all(header) {
+        let is_header = |name: &str| !name.is_empty() && name.bytes().all(header);
+        if !is_header(&self.address_header) {
             return value("address_header", "a header name in lower case");
+        }
+        match &self.client {
+            Some(ClientSource::Header(name)) if !is_header(name) => {
+                return value("client.header", "a header name in lower case");
+            }
+            Some(ClientSource::Metadata { filter, path })
+                if filter.is_empty() || path.is_empty() =>
+            {
+                return value(
+                    "client.metadata",
+                    "a filter's name and a path in its metadata",
+                );
+            }
+            Some(ClientSource::Header(_) | ClientSource::Peer | ClientSource::Metadata { .. })
+            | None => {}
+        }
+        if self.affinity.is_some() && self.on_outage == OnOutage::LocalShare {
+            return value(
+                "on_outage",
+                "another than \"local_share\" where there is an affinity: \
+                 a key leads to its own worker, not to one that has a place",
+            );
+        }
+        if let Some(affinity) = &self.affinity {
+            affinity.validate(is_header)?;
+        }
+        if self.mode == Mode::Redirect && self.own.is_none() {
+            return value(
+                "self",
+                "given with \"mode\": \"redirect\": every worker else is another one",
+            );
         }
         if !(10..=60_000).contains(&self.ask_timeout_ms) {
             return value("ask_timeout_ms", "between 10 and 60000");
@@ -197,6 +303,38 @@ impl FilterConfig {
         }
         if !(BATCH_MAX..=1_000_000).contains(&self.release_backlog_max) {
             return value("release_backlog_max", "between 64 and 1000000");
+        }
+        Ok(())
+    }
+}
+
+impl AffinityConfig {
+    fn validate(&self, is_header: impl Fn(&str) -> bool) -> Result<(), ConfigError> {
+        let value = |setting, rule| Err(ConfigError::Value { setting, rule });
+        let named = match &self.key {
+            KeySource::Header(name) => is_header(name),
+            KeySource::Cookie(name) | KeySource::Query(name) => {
+                !name.is_empty() && !name.contains([';', '=', '&', ' '])
+            }
+        };
+        if !named {
+            return value(
+                "affinity.key",
+                "the name of a header (in lower case), cookie or parameter",
+            );
+        }
+        let answer = match &self.bind {
+            Bind::Request => None,
+            Bind::AnswerHeader(name) => Some(name),
+        };
+        if !(answer.into_iter().chain(&self.unbind_header)).all(|name| is_header(name)) {
+            return value(
+                "affinity.bind.answer_header and affinity.unbind_header",
+                "header names in lower case",
+            );
+        }
+        if !self.unbind_paths.iter().all(|path| is_prefix(path)) {
+            return value("affinity.unbind_paths", PREFIXES);
         }
         Ok(())
     }
@@ -301,6 +439,58 @@ mod tests {
             let config = FilterConfig::parse(json.as_bytes()).unwrap();
             assert_eq!(config.on_outage, expected);
         }
+        let bound =
+            r#"{"pool": "p", "on_outage": "local_share", "affinity": {"key": {"cookie": "sid"}}}"#;
+        assert!(refused(bound).contains("on_outage"));
+    }
+
+    #[test]
+    fn a_client_key_has_a_source() {
+        let client = |json: &str| {
+            let json = format!(r#"{{"pool": "p", "client": {json}}}"#);
+            FilterConfig::parse(json.as_bytes()).map(|config| config.client.unwrap())
+        };
+        assert_eq!(client(r#""peer""#), Ok(ClientSource::Peer));
+        let header = ClientSource::Header("x-tenant".into());
+        assert_eq!(client(r#"{"header": "x-tenant"}"#), Ok(header));
+        assert!(client(r#"{"metadata": {"filter": "f", "path": ["sub"]}}"#).is_ok());
+        assert!(client(r#"{"header": "X-Tenant"}"#).is_err());
+        assert!(client(r#"{"metadata": {"filter": "f", "path": []}}"#).is_err());
+        assert!(client(r#""cookie""#).is_err());
+    }
+
+    #[test]
+    fn an_affinity_names_its_key() {
+        let affinity = |json: &str| {
+            let json = format!(r#"{{"pool": "p", "affinity": {json}}}"#);
+            FilterConfig::parse(json.as_bytes()).map_err(|error| error.to_string())
+        };
+        let whole = r#"{"key": {"header": "x-tx"}, "bind": {"answer_header": "x-tx"},
+            "unbind_paths": ["/commit"], "unbind_header": "x-tx-end"}"#;
+        assert!(affinity(whole).is_ok());
+        assert!(affinity(r#"{"key": {"cookie": "sid"}}"#).is_ok());
+        for (json, named) in [
+            (r#"{}"#, "key"),
+            (r#"{"key": {"header": "X-Tx"}}"#, "affinity.key"),
+            (r#"{"key": {"query": "a=b"}}"#, "affinity.key"),
+            (
+                r#"{"key": {"query": "a"}, "unbind_paths": ["x"]}"#,
+                "unbind_paths",
+            ),
+            (
+                r#"{"key": {"query": "a"}, "unbind_header": "X"}"#,
+                "unbind_header",
+            ),
+        ] {
+            let refusal = affinity(json).unwrap_err();
+            assert!(refusal.contains(named), "{json}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn a_redirect_needs_to_know_where_it_stands() {
+        assert!(refused(r#"{"pool": "p", "mode": "redirect"}"#).contains("self"));
+        assert!(FilterConfig::parse(br#"{"pool": "p", "mode": "redirect", "self": "w"}"#).is_ok());
     }
 
     #[test]

@@ -186,6 +186,80 @@ impl fmt::Debug for Epoch {
     }
 }
 
+/// What is kept of a client key or an affinity key: enough to tell it from others, not to read it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct KeyHash(u64);
+
+impl KeyHash {
+    pub fn from_bytes(bytes: [u8; 8]) -> Self {
+        Self(u64::from_be_bytes(bytes))
+    }
+
+    pub fn parse(text: &str) -> Result<Self, IdError> {
+        let shape = IdError::Shape {
+            what: "a key's hash",
+            shape: "16 lower-case hexadecimal digits",
+        };
+        let hexadecimal = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        if text.len() != 16 || !text.bytes().all(hexadecimal) {
+            return Err(shape);
+        }
+        u64::from_str_radix(text, 16).map(Self).map_err(|_| shape)
+    }
+}
+
+text_conversions!(KeyHash);
+
+impl fmt::Display for KeyHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// Where clients reach a worker themselves: scheme, host and perhaps a port, `https://db-1.example.com`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Origin(String);
+
+const ORIGIN_BYTES_MAX: usize = 200;
+
+impl Origin {
+    pub fn parse(text: &str) -> Result<Self, IdError> {
+        let host = text
+            .strip_prefix("https://")
+            .or_else(|| text.strip_prefix("http://"));
+        let allowed = |byte: u8| {
+            byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b':' | b'[' | b']')
+        };
+        match host {
+            Some(host)
+                if !host.is_empty()
+                    && text.len() <= ORIGIN_BYTES_MAX
+                    && host.bytes().all(allowed) =>
+            {
+                Ok(Self(text.to_owned()))
+            }
+            Some(_) | None => Err(IdError::Shape {
+                what: "an origin",
+                shape: "https://host[:port], without a path, in at most 200 characters",
+            }),
+        }
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+text_conversions!(Origin);
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 /// One filter VM's life: which proxy, and which epoch of it. Written `proxy/epoch`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]

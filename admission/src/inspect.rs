@@ -41,6 +41,12 @@ pub fn operation(config: &FilterConfig, path: &[u8]) -> Option<Operation> {
     Some(rule.operation)
 }
 
+/// Whether the request's affinity key ends with it, as far as its path tells.
+pub fn unbinds(config: &FilterConfig, path: &[u8]) -> bool {
+    let paths = config.affinity.iter().flat_map(|it| &it.unbind_paths);
+    paths.into_iter().any(|prefix| is_under(path, prefix))
+}
+
 /// Bytes of the path alone: what follows a question mark is the client's to choose and no place.
 fn is_under(path: &[u8], prefix: &str) -> bool {
     let mut parts = path.split(|&byte| byte == b'?');

@@ -6,7 +6,7 @@ mod spare;
 pub use outbox::Outbox;
 
 use crate::id;
-use crate::id::{Address, Epoch, Incarnation, LeaseId, WorkerId};
+use crate::id::{Address, Epoch, Incarnation, KeyHash, LeaseId, WorkerId};
 use crate::message::{
     Admitted, BATCH_MAX, Held, Observation, Place, Release, RenewRequest, UNDER_WAY_MAX, Use,
 };
@@ -50,6 +50,7 @@ struct HeldLease {
     lifetime: u64,
     /// A session that left its place to another has used the lease up, whatever becomes of the other.
     used: bool,
+    client: Option<KeyHash>,
 }
 
 /// News on its way to the sidecar, to be kept until it is known to have arrived.
@@ -117,6 +118,7 @@ impl Inventory {
             life: self.life_of(admitted),
             lifetime: admitted.lifetime,
             used: false,
+            client: admitted.client,
         };
         lease.life.enter();
         self.held.insert(number, lease);
@@ -263,8 +265,12 @@ impl Inventory {
                     incarnation: life.incarnation.clone(),
                     address: life.address,
                     leases: Vec::new(),
+                    clients: BTreeMap::new(),
                 });
             place.leases.push((*number, lease.lifetime));
+            if let Some(client) = lease.client {
+                place.clients.insert(*number, client);
+            }
         }
         places.into_values().collect()
     }

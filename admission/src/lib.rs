@@ -20,11 +20,14 @@
 //! | lifetime | leases a worker has had since its incarnation began |
 //! | ejection | a short exile of a worker that could not be reached |
 //! | recycle | the request to a worker that reached its lifetime limit to restart |
+//! | client | whom leases are counted for: who has the same client key |
+//! | binding | an affinity key's worker |
 //! | outage | the sidecar or its Redis cannot answer |
 //!
 //! Nothing here reads a clock, draws a random number or does IO: those are arguments. So the same
 //! code runs in the filter (WebAssembly), in the sidecar, and under test.
 
+pub mod carried;
 pub mod clock;
 pub mod config;
 pub mod holder;

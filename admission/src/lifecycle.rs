@@ -1,7 +1,7 @@
 //! One stream's life with its lease. The filter turns Envoy's callbacks into events and carries
 //! out the effects; everything in between is decided here.
 
-use crate::id::LeaseId;
+use crate::id::{KeyHash, LeaseId, Origin};
 use crate::inspect::Demand;
 use crate::message::{AdmitAnswer, Admitted, Observation, Release, Use};
 use crate::outcome::{Author, Response, ResponseFlags, judge};
@@ -31,7 +31,15 @@ struct Holding {
     routed_at_us: u64,
     response: Response,
     handshake_us: Option<u64>,
+    affinity: Option<KeyHash>,
+    /// The answer waits for its key to be bound.
+    binding: bool,
+    /// The worker's answer ends the affinity.
+    unbind: bool,
 }
+
+/// A worker that answers with this or more did not do what it was asked: nothing began or ended.
+const FAILED: u16 = 500;
 
 /// What went over a stream, both ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -65,13 +73,26 @@ pub enum Event {
         status: u16,
         author: Author,
         now_us: u64,
+        /// What they mean for the affinity, if they are the worker's.
+        affinity: AffinityNews,
     },
+    /// The sidecar has bound the key, or could not.
+    Bound,
     /// The stream is over.
     Ended {
         flags: ResponseFlags,
         traffic: Traffic,
         now_us: u64,
     },
+}
+
+/// What an answer says about affinity.
+#[derive(Debug, Default)]
+pub struct AffinityNews {
+    /// A key that is to lead to the worker from now on.
+    pub bind: Option<String>,
+    /// The request's own key no longer does.
+    pub unbind: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -84,6 +105,12 @@ pub enum Effect {
     Route(Admitted),
     /// Answer the client.
     Refuse(Refusal),
+    /// Tell the client to ask there.
+    Redirect(Origin),
+    /// Hold the answer and have its key bound.
+    Bind { lease: LeaseId, key: String },
+    /// Let the answer go on.
+    Answer,
     /// Tell the sidecar what became of an upgrade or a probe.
     Observe(Observation),
     /// Give the lease back.
@@ -126,6 +153,11 @@ impl Lifecycle {
         matches!(self.state, State::Holding(_))
     }
 
+    /// Whether the answer waits for its key to be bound.
+    pub fn is_binding(&self) -> bool {
+        matches!(&self.state, State::Holding(holding) if holding.binding)
+    }
+
     /// An event that does not fit the state is late news of something already settled: it has no
     /// effect and changes nothing.
     pub fn handle(&mut self, event: Event) -> Vec<Effect> {
@@ -164,8 +196,14 @@ impl Lifecycle {
                     status,
                     author,
                     now_us,
+                    affinity,
                 },
-            ) => self.responding(holding, Response::of(status, author), now_us),
+            ) => self.responding(holding, Response::of(status, author), now_us, affinity),
+            (State::Holding(mut holding), Event::Bound) if holding.binding => {
+                holding.binding = false;
+                self.state = State::Holding(holding);
+                vec![Effect::Answer]
+            }
             (
                 State::Holding(holding),
                 Event::Ended {
@@ -186,6 +224,7 @@ impl Lifecycle {
     fn answered(&mut self, asking: Asking, answer: AdmitAnswer, now_us: u64) -> Vec<Effect> {
         match answer {
             AdmitAnswer::Denied(denied) => vec![Effect::Refuse(Refusal::from(&denied))],
+            AdmitAnswer::Redirected(redirected) => vec![Effect::Redirect(redirected.origin)],
             // An answer about another lease is none: what was asked for may still be granted.
             AdmitAnswer::Admitted(admitted) if admitted.lease != asking.lease => {
                 refused_and_released(asking, Refusal::Outage)
@@ -202,11 +241,20 @@ impl Lifecycle {
             routed_at_us: now_us,
             response: Response::None,
             handshake_us: None,
+            affinity: admitted.affinity,
+            binding: false,
+            unbind: false,
         });
         Effect::Route(admitted)
     }
 
-    fn responding(&mut self, mut holding: Holding, response: Response, now_us: u64) -> Vec<Effect> {
+    fn responding(
+        &mut self,
+        mut holding: Holding,
+        response: Response,
+        now_us: u64,
+        affinity: AffinityNews,
+    ) -> Vec<Effect> {
         let handshake_us = now_us.saturating_sub(holding.routed_at_us);
         holding.response = response;
         holding.handshake_us = Some(handshake_us);
@@ -221,8 +269,18 @@ impl Lifecycle {
             // A failure ends the stream at once, and its release brings the news.
             Response::Worker { .. } | Response::Envoy | Response::None => None,
         };
+        let bind = match response {
+            Response::Worker { status } if status < FAILED => {
+                holding.unbind = affinity.unbind;
+                affinity.bind
+            }
+            Response::Worker { .. } | Response::Envoy | Response::None => None,
+        };
+        holding.binding = bind.is_some();
+        let lease = holding.lease.clone();
         self.state = State::Holding(holding);
-        Vec::from_iter(news)
+        let bind = bind.map(|key| Effect::Bind { lease, key });
+        news.into_iter().chain(bind).collect()
     }
 }
 
@@ -242,6 +300,7 @@ impl Holding {
             session_us: Some(now_us.saturating_sub(self.routed_at_us)),
             bytes_read: traffic.bytes_read,
             bytes_written: traffic.bytes_written,
+            unbind: self.affinity.filter(|_| self.unbind),
             lease: self.lease,
         }
     }

@@ -9,13 +9,14 @@ pub use renew::{
     RenewAnswer, RenewRequest, UNDER_WAY_MAX, Verdict, mix,
 };
 
-use crate::id::{Address, HolderId, Incarnation, LeaseId, PoolName, WorkerId};
+use crate::id::{Address, HolderId, Incarnation, KeyHash, LeaseId, Origin, PoolName, WorkerId};
 use crate::outcome::Outcome;
 use serde::{Deserialize, Serialize};
 
 pub const ADMIT_PATH: &str = "/v1/admit";
 pub const RELEASE_PATH: &str = "/v1/release";
 pub const OBSERVE_PATH: &str = "/v1/observe";
+pub const BIND_PATH: &str = "/v1/bind";
 
 /// Every answer of a sidecar carries this header. Envoy's own 503 and 504 look like an answer
 /// otherwise, and would be taken for one.
@@ -39,7 +40,32 @@ pub struct AdmitRequest {
     /// The worker that the request stands on: it keeps the request if it can.
     #[serde(rename = "self", default, skip_serializing_if = "Option::is_none")]
     pub own: Option<WorkerId>,
+    /// Another worker than `self` is not to be routed to: its clients go there themselves.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub redirect: bool,
+    /// Whom the request is counted for. The sidecar keeps no more of it than a hash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub affinity: Option<AffinityRequest>,
 }
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+/// The key by which a request finds the worker of those before it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AffinityRequest {
+    pub key: String,
+    /// A key that is not bound yet is bound to the worker that is chosen.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub bind: bool,
+}
+
+/// What of a client key or an affinity key is sent; the rest of a longer one is not looked at.
+pub const KEY_BYTES_MAX: usize = 1024;
 
 impl AdmitRequest {
     /// A request of which nothing is known.
@@ -51,6 +77,9 @@ impl AdmitRequest {
             bytes: None,
             operation: None,
             own: None,
+            redirect: false,
+            client: None,
+            affinity: None,
         }
     }
 }
@@ -85,6 +114,8 @@ impl Operation {
 pub enum AdmitAnswer {
     Admitted(Admitted),
     Denied(Denied),
+    /// No lease was taken: the client is to ask the worker that was chosen.
+    Redirected(Redirected),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,6 +133,19 @@ pub struct Admitted {
     /// follow, so the filter reports it as soon as it is known.
     #[serde(default)]
     pub probe: bool,
+    /// Whom the lease is counted for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<KeyHash>,
+    /// The affinity key that it came with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub affinity: Option<KeyHash>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Redirected {
+    pub worker: WorkerId,
+    /// Where its clients reach it.
+    pub origin: Origin,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -113,12 +157,15 @@ pub struct Denied {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DenyReason {
+    /// The pool, or this client, asked more often than it may.
     RateLimited,
+    /// The client has as many leases as it may have.
     ClientLimit,
     /// Workers there are, but none has room.
     PoolFull,
     /// No worker could serve even if all were idle: none registered, fresh, and in service.
     NoWorker,
+    /// The worker that the request is bound to is gone, or its key is bound to none.
     AffinityLost,
     /// The lease had ended before its admit arrived.
     Cancelled,
@@ -192,6 +239,9 @@ pub struct Release {
     pub bytes_read: u64,
     #[serde(default)]
     pub bytes_written: u64,
+    /// The affinity key that ends with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unbind: Option<KeyHash>,
 }
 
 impl Release {
@@ -207,6 +257,7 @@ impl Release {
             session_us: None,
             bytes_read: 0,
             bytes_written: 0,
+            unbind: None,
         }
     }
 }
@@ -253,6 +304,23 @@ pub struct ObserveAnswer {
     pub unknown: u64,
 }
 
+/// Binds a key that a worker's answer carries to that worker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BindRequest {
+    pub pool: PoolName,
+    pub holder: HolderId,
+    /// A lease on the worker.
+    pub lease: LeaseId,
+    pub key: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BindAnswer {
+    /// Not when the lease is no longer held, or as many keys are bound as may be.
+    pub bound: bool,
+}
+
 fn default_weight() -> f64 {
     1.0
 }
@@ -270,6 +338,9 @@ pub struct RegisterRequest {
     /// Its lifetime as it was last told: a store that lost its data learns it from here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifetime: Option<u64>,
+    /// Where clients reach it themselves, when they are sent there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,11 +1,15 @@
 //! A pool's policy: its strategy and its limits.
 
+mod affinity;
 mod karma;
+mod limits;
 mod score;
 mod section;
 mod sewt;
 
+pub use affinity::{Affinity, AffinityMode};
 pub use karma::{Karma, KarmaRule, Nodeads, Noerrors};
+pub use limits::{Algorithm, Client, Rate, RateError, Requests, Shadowed};
 pub use score::{Score, ScoreWeights};
 pub use sewt::{Estimator, Sewt};
 
@@ -84,6 +88,19 @@ pub struct Policy {
     pub max_concurrent: u32,
     /// Leases a worker may have before it must restart; 0 for no limit.
     pub max_lifetime: u32,
+    /// Leases the whole pool may have at once; 0 for no limit but the workers'.
+    pub global_conn: u32,
+    #[serde(deserialize_with = "section::section")]
+    pub requests: Requests,
+    #[serde(deserialize_with = "section::section")]
+    pub client: Client,
+    #[serde(deserialize_with = "section::section")]
+    pub affinity: Affinity,
+    /// Limits that decide and count but deny nobody.
+    pub shadow: Vec<Shadowed>,
+    /// Runs beside the strategy, and tells how often it would have chosen otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shadow_strategy: Option<Strategy>,
     /// A worker whose last heartbeat is older gets nothing new.
     pub heartbeat_ttl_ms: u64,
     /// How long a holder is believed after its last beat, and how long the id of an ended lease is
@@ -119,6 +136,12 @@ impl Default for Policy {
             strategy: Strategy::Random,
             max_concurrent: 2,
             max_lifetime: 0,
+            global_conn: 0,
+            requests: Requests::default(),
+            client: Client::default(),
+            affinity: Affinity::default(),
+            shadow: Vec::new(),
+            shadow_strategy: None,
             heartbeat_ttl_ms: 60_000,
             lease_ttl_ms: 15_000,
             rebuild_ms: 1_500,
@@ -167,12 +190,6 @@ impl Policy {
                 "between 1 and 2097151",
             ),
             (
-                "max_lifetime",
-                u64::from(self.max_lifetime),
-                self.strategy != Strategy::LifetimeFirst || self.max_lifetime > 0,
-                "above 0 for the strategy lifetime_first",
-            ),
-            (
                 "heartbeat_ttl_ms",
                 self.heartbeat_ttl_ms,
                 (10..=DAY_MS).contains(&self.heartbeat_ttl_ms),
@@ -216,12 +233,25 @@ impl Policy {
             ),
         ];
         match rules.into_iter().find(|(_, _, kept, _)| !kept) {
-            None => self.validate_strategies(),
+            None => self.validate_sections(),
             Some((field, value, _, rule)) => Err(PolicyError::new(field, rule, value)),
         }
     }
 
-    fn validate_strategies(&self) -> Result<(), PolicyError> {
+    fn validate_sections(&self) -> Result<(), PolicyError> {
+        let uses = |strategy| self.strategy == strategy || self.shadow_strategy == Some(strategy);
+        if uses(Strategy::LifetimeFirst) && self.max_lifetime == 0 {
+            let rule = "above 0 for the strategy lifetime_first";
+            return Err(PolicyError::new("max_lifetime", rule, self.max_lifetime));
+        }
+        if self.shadow_strategy == Some(self.strategy) {
+            let rule = "another strategy than the pool's own";
+            let strategy = self.strategy.as_str();
+            return Err(PolicyError::new("shadow_strategy", rule, strategy));
+        }
+        self.requests.validate()?;
+        self.client.validate()?;
+        self.affinity.validate()?;
         self.sewt.validate()?;
         self.score.validate()?;
         self.karma.validate()?;
@@ -287,7 +317,9 @@ mod tests {
 
     #[test]
     fn a_list_is_no_section() {
-        for name in ["sewt", "score", "karma", "nodeads", "noerrors"] {
+        let strategies = ["sewt", "score", "karma", "nodeads", "noerrors"];
+        let limits = ["requests", "client", "affinity"];
+        for name in strategies.into_iter().chain(limits) {
             let json = format!(r#"{{"{name}": []}}"#);
             let error = serde_json::from_str::<Policy>(&json).unwrap_err();
             assert!(error.to_string().contains("settings by name"), "{error}");

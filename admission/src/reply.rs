@@ -17,6 +17,8 @@ pub enum Refusal {
     Outage,
     /// The watchdog found the stream still waiting for its answer.
     Overdue,
+    /// The client was sent from worker to worker, and is to be sent on.
+    TooManyHops,
 }
 
 impl From<&Denied> for Refusal {
@@ -34,6 +36,7 @@ impl Refusal {
             Self::Denied { reason, .. } => reason.as_str(),
             Self::Outage => "outage",
             Self::Overdue => "overdue",
+            Self::TooManyHops => "too_many_hops",
         }
     }
 
@@ -49,22 +52,29 @@ impl Refusal {
                 | DenyReason::Rebuilding => 503,
             },
             Self::Outage | Self::Overdue => 503,
+            Self::TooManyHops => 429,
+        }
+    }
+
+    pub fn retry_after_ms(self) -> u64 {
+        match self {
+            Self::Denied { retry_after_ms, .. } => retry_after_ms,
+            Self::Outage | Self::Overdue | Self::TooManyHops => OUTAGE_RETRY_AFTER_MS,
         }
     }
 
     /// Whole seconds, rounded up: a client that returns a moment too early is denied again.
     pub fn retry_after_s(self) -> u64 {
-        let retry_after_ms = match self {
-            Self::Denied { retry_after_ms, .. } => retry_after_ms,
-            Self::Outage | Self::Overdue => OUTAGE_RETRY_AFTER_MS,
-        };
-        retry_after_ms.div_ceil(1000).max(1)
+        self.retry_after_ms().div_ceil(1000).max(1)
     }
 
     /// JSON, written by hand: both words are our own, and the filter is kilobytes smaller for it.
     pub fn body(self) -> String {
         let (reason, retry_after_s) = (self.reason(), self.retry_after_s());
-        format!(r#"{{"error":"not_admitted","reason":"{reason}","retry_after_s":{retry_after_s}}}"#)
+        let retry_after_ms = self.retry_after_ms();
+        format!(
+            r#"{{"error":"not_admitted","reason":"{reason}","retry_after_ms":{retry_after_ms},"retry_after_s":{retry_after_s}}}"#
+        )
     }
 }
 

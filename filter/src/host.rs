@@ -69,6 +69,10 @@ pub(crate) fn set_request_header(name: &str, value: &str) -> Result<(), Status> 
     hostcalls::set_map_value_bytes(MapType::HttpRequestHeaders, name, value)
 }
 
+pub(crate) fn set_request_header_bytes(name: &str, value: &[u8]) {
+    let _ = hostcalls::set_map_value_bytes(MapType::HttpRequestHeaders, name, Some(value));
+}
+
 pub(crate) fn callout_body(bytes_max: usize) -> Option<Bytes> {
     hostcalls::get_buffer(BufferType::HttpCallResponseBody, 0, bytes_max)
         .ok()
@@ -149,8 +153,27 @@ pub(crate) fn resume_request() {
     let _ = hostcalls::resume_http_request();
 }
 
+pub(crate) fn resume_response() {
+    let _ = hostcalls::resume_http_response();
+}
+
 pub(crate) fn reply(status: u32, headers: Vec<(&str, &str)>, body: &str) {
     let _ = hostcalls::send_http_response(status, headers, Some(body.as_bytes()));
+}
+
+/// The client's address, with its port.
+pub(crate) fn peer() -> Option<Bytes> {
+    property(&["source", "address"])
+}
+
+/// What another filter keeps about this stream.
+pub(crate) fn metadata(filter: &str, path: &[String]) -> Option<Bytes> {
+    let whole = ["metadata", "filter_metadata", filter].into_iter();
+    property(
+        &whole
+            .chain(path.iter().map(String::as_str))
+            .collect::<Vec<_>>(),
+    )
 }
 
 /// Ends the stream in effect, on both sides.

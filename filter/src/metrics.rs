@@ -13,6 +13,9 @@ pub(crate) struct Metrics {
     denied: Vec<(DenyReason, Metric)>,
     outages: Metric,
     overdue: Metric,
+    too_many_hops: Metric,
+    redirected: Metric,
+    unbound: Metric,
     active: Metric,
     dropped: Metric,
     closed: Metric,
@@ -33,6 +36,9 @@ impl Metrics {
             denied: DenyReason::ALL.into_iter().map(denied).collect(),
             outages: host::define_counter("berth.outages"),
             overdue: host::define_counter("berth.overdue"),
+            too_many_hops: host::define_counter("berth.too_many_hops"),
+            redirected: host::define_counter("berth.redirected"),
+            unbound: host::define_counter("berth.unbound"),
             active: host::define_gauge("berth.active"),
             dropped: host::define_counter("berth.dropped"),
             closed: host::define_counter("berth.closed"),
@@ -54,8 +60,17 @@ impl Metrics {
                 .and_then(|(_, metric)| *metric),
             Refusal::Outage => self.outages,
             Refusal::Overdue => self.overdue,
+            Refusal::TooManyHops => self.too_many_hops,
         };
         host::add_to_metric(metric, 1);
+    }
+
+    pub(crate) fn redirected(&self) {
+        host::add_to_metric(self.redirected, 1);
+    }
+
+    pub(crate) fn unbound(&self) {
+        host::add_to_metric(self.unbound, 1);
     }
 
     /// Places taken or given back.

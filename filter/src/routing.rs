@@ -1,7 +1,8 @@
 //! Tells Envoy the worker's address, and makes sure that nobody else does.
 
 use crate::host;
-use admission::config::{FilterConfig, RouteBy};
+use admission::carried;
+use admission::config::{FilterConfig, Mode, RouteBy};
 use admission::id::Address;
 use base64::prelude::{BASE64_STANDARD, Engine};
 use proxy_wasm::types::Status;
@@ -31,6 +32,9 @@ pub(crate) fn strip_response(config: &FilterConfig) {
 }
 
 pub(crate) fn name(config: &FilterConfig, address: Address) -> Result<(), Status> {
+    if config.mode == Mode::Redirect {
+        hide_hops();
+    }
     let address = address.to_string();
     match config.route_by {
         RouteBy::OriginalDst => match host::set_filter_state(&state_arguments(&address)) {
@@ -51,6 +55,14 @@ pub(crate) fn name(config: &FilterConfig, address: Address) -> Result<(), Status
 pub(crate) fn fall_back() -> Result<(), Status> {
     host::set_request_header(FALLBACK_HEADER, "outage")?;
     host::clear_route_cache()
+}
+
+/// How often a client was redirected is none of its worker's business.
+fn hide_hops() {
+    let path = host::request_header(":path").unwrap_or_default();
+    if carried::hops(&path) > 0 {
+        host::set_request_header_bytes(":path", &carried::without_hops(&path));
+    }
 }
 
 /// Envoy's protobuf message SetEnvoyFilterStateArguments: path = 1, value = 2, both text; the life

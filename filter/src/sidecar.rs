@@ -2,13 +2,16 @@
 
 use crate::host::{self, Callout};
 use crate::vm::Vm;
+use admission::carried;
+use admission::config::{AffinityConfig, Bind, ClientSource, KeySource, Mode};
 use admission::id::LeaseId;
 use admission::inspect;
 use admission::inventory::Delivery;
 use admission::message::{
-    ADMIT_PATH, AdmitAnswer, AdmitRequest, HOLDER_HEADER, OBSERVE_PATH, ObserveRequest,
-    POOL_HEADER, PRESENCE_HEADER, PRESENCE_PATH, RELEASE_PATH, RENEW_PATH, ReleaseRequest,
-    RenewAnswer, RenewRequest, SIDECAR_HEADER, SIDECAR_HEADER_VALUE,
+    ADMIT_PATH, AdmitAnswer, AdmitRequest, AffinityRequest, BIND_PATH, BindAnswer, BindRequest,
+    HOLDER_HEADER, OBSERVE_PATH, ObserveRequest, POOL_HEADER, PRESENCE_HEADER, PRESENCE_PATH,
+    RELEASE_PATH, RENEW_PATH, ReleaseRequest, RenewAnswer, RenewRequest, SIDECAR_HEADER,
+    SIDECAR_HEADER_VALUE,
 };
 use proxy_wasm::types::Status;
 use serde::Serialize;
@@ -32,6 +35,13 @@ pub(crate) fn ask(vm: &Vm, lease: LeaseId) -> Result<u32, Status> {
         bytes: content_length(),
         operation: inspect::operation(&vm.config, &path),
         own: vm.config.own.clone(),
+        redirect: vm.config.mode == Mode::Redirect,
+        client: vm.config.client.as_ref().map(client_key),
+        affinity: vm
+            .config
+            .affinity
+            .as_ref()
+            .and_then(|it| affinity_of(it, &path)),
         ..AdmitRequest::new(vm.config.pool.clone(), vm.id.clone(), lease)
     };
     let traces: Vec<(&str, String)> = TRACE_HEADERS
@@ -40,6 +50,48 @@ pub(crate) fn ask(vm: &Vm, lease: LeaseId) -> Result<u32, Status> {
         .collect();
     let body = encode(&request)?;
     post_traced(vm, ADMIT_PATH, &traces, &body, answer_timeout(vm))
+}
+
+/// Whom the request is counted for. Those of whom nothing is known are counted together.
+fn client_key(source: &ClientSource) -> String {
+    match source {
+        ClientSource::Header(name) => carried::key(&host::request_header(name).unwrap_or_default()),
+        ClientSource::Peer => carried::peer(&host::peer().unwrap_or_default()),
+        ClientSource::Metadata { filter, path } => {
+            carried::key(&host::metadata(filter, path).unwrap_or_default())
+        }
+    }
+}
+
+fn affinity_of(config: &AffinityConfig, path: &[u8]) -> Option<AffinityRequest> {
+    let key = match &config.key {
+        KeySource::Header(name) => host::request_header(name).filter(|key| !key.is_empty()),
+        KeySource::Cookie(name) => {
+            let cookies = host::request_header("cookie")?;
+            carried::cookie(&cookies, name).map(<[u8]>::to_vec)
+        }
+        KeySource::Query(name) => carried::parameter(path, name).map(<[u8]>::to_vec),
+    };
+    Some(AffinityRequest {
+        key: carried::key(&key?),
+        bind: config.bind == Bind::Request,
+    })
+}
+
+/// Has a key bound that the worker's answer carries; the stream in effect will hear the answer.
+pub(crate) fn bind(vm: &Vm, lease: LeaseId, key: String) -> Result<u32, Status> {
+    let request = BindRequest {
+        pool: vm.config.pool.clone(),
+        holder: vm.id.clone(),
+        lease,
+        key,
+    };
+    post(vm, BIND_PATH, &encode(&request)?, answer_timeout(vm))
+}
+
+/// Of the call that `bind` made.
+pub(crate) fn is_bound(headers: usize) -> bool {
+    is_answered(headers) && decode().is_some_and(|answer: BindAnswer| answer.bound)
 }
 
 fn content_length() -> Option<u64> {

@@ -2,8 +2,10 @@
 
 use crate::vm::{Turn, Vm};
 use crate::{host, routing, sidecar};
-use admission::inspect::{Demand, Inspected, demand};
-use admission::lifecycle::{Event, Lifecycle};
+use admission::carried;
+use admission::config::Bind;
+use admission::inspect::{self, Demand, Inspected, demand};
+use admission::lifecycle::{AffinityNews, Event, Lifecycle};
 use proxy_wasm::traits::{Context, HttpContext};
 use proxy_wasm::types::Action;
 use std::cell::RefCell;
@@ -13,6 +15,8 @@ pub(crate) struct Stream {
     context: u32,
     vm: Rc<Vm>,
     lifecycle: Rc<RefCell<Lifecycle>>,
+    /// The request's path says that its affinity ends with it.
+    unbinds: bool,
 }
 
 impl Stream {
@@ -21,11 +25,28 @@ impl Stream {
             context,
             vm,
             lifecycle: Rc::default(),
+            unbinds: false,
         }
     }
 
     fn handle(&self, event: Event) {
         (self.vm).handle(self.context, &self.lifecycle, event, Turn::Later);
+    }
+
+    fn affinity_news(&self) -> AffinityNews {
+        let Some(config) = &self.vm.config.affinity else {
+            return AffinityNews::default();
+        };
+        let header = |name: &String| host::response_header(name).filter(|value| !value.is_empty());
+        let bind = match &config.bind {
+            Bind::Request => None,
+            Bind::AnswerHeader(name) => header(name).map(|key| carried::key(&key)),
+        };
+        let unbinds = || config.unbind_header.as_ref().and_then(header).is_some();
+        AffinityNews {
+            unbind: self.unbinds || unbinds(),
+            bind,
+        }
     }
 
     fn end(&self) {
@@ -39,6 +60,10 @@ impl Stream {
 
 impl Context for Stream {
     fn on_http_call_response(&mut self, _token: u32, headers: usize, _body: usize, _: usize) {
+        if self.lifecycle.borrow().is_binding() {
+            self.vm.bound(sidecar::is_bound(headers));
+            return self.handle(Event::Bound);
+        }
         // After a stop of the whole process, an old answer may be heard before any timer is.
         if self.vm.is_overdue(self.context) {
             let event = self.vm.unanswered(&self.lifecycle, Event::Overdue);
@@ -70,7 +95,9 @@ impl HttpContext for Stream {
             path: host::request_header(":path").unwrap_or_default(),
             upgrade: host::request_header("upgrade").unwrap_or_default(),
         };
-        let event = match demand(&self.vm.config, &request) {
+        let config = &self.vm.config;
+        self.unbinds = inspect::unbinds(config, &request.path);
+        let event = match demand(config, &request) {
             Demand::Pass => Event::Passed,
             demand @ (Demand::Upgrade | Demand::Request) => self.vm.begin(demand),
         };
@@ -86,8 +113,13 @@ impl HttpContext for Stream {
             status,
             author: host::response_author(),
             now_us: host::now_us(),
+            affinity: self.affinity_news(),
         });
-        Action::Continue
+        if self.lifecycle.borrow().is_binding() {
+            Action::Pause
+        } else {
+            Action::Continue
+        }
     }
 
     // Envoy logs a stream before it destroys it, with its flags complete; `on_done` is there for

@@ -3,9 +3,10 @@
 
 use crate::metrics::Metrics;
 use crate::{host, routing, sidecar};
+use admission::carried;
 use admission::config::{FilterConfig, OnOutage};
 use admission::holder::{self, Holder, News, Toll};
-use admission::id::{Epoch, HolderId, ProxyId};
+use admission::id::{Epoch, HolderId, Origin, ProxyId};
 use admission::inspect::Demand;
 use admission::lifecycle::{Effect, Event, Lifecycle};
 use admission::reply::{REASON_HEADER, Refusal};
@@ -143,11 +144,16 @@ impl Vm {
         let mut action = Action::Pause;
         for effect in effects {
             self.note(context, asked, &effect);
+            let binds = matches!(effect, Effect::Bind { .. });
             match self.carry_out(effect, turn) {
                 Ok(Action::Continue) => action = Action::Continue,
                 Ok(_) => {}
                 Err(_) => {
-                    let event = self.unanswered(lifecycle, Event::Failed);
+                    let event = if binds {
+                        Event::Bound
+                    } else {
+                        self.unanswered(lifecycle, Event::Failed)
+                    };
                     action = self.handle(context, lifecycle, event, turn);
                 }
             }
@@ -168,12 +174,21 @@ impl Vm {
                     holder.denied(number, *reason, host::now_us());
                 }
             }
+            Effect::Redirect(_) => {
+                if let Some(number) = asked {
+                    holder.inventory().refused(number);
+                }
+            }
             Effect::Observe(observation) => holder.inventory().observe(observation.clone()),
             Effect::Release(release) => {
                 self.holding.borrow_mut().remove(&release.lease.seq);
                 holder.ended(release.clone(), host::now_us());
             }
-            Effect::Pass | Effect::Ask(_) | Effect::Refuse(Refusal::Outage | Refusal::Overdue) => {}
+            Effect::Refuse(Refusal::Outage | Refusal::Overdue | Refusal::TooManyHops)
+            | Effect::Pass
+            | Effect::Ask(_)
+            | Effect::Bind { .. }
+            | Effect::Answer => {}
         }
     }
 
@@ -197,6 +212,11 @@ impl Vm {
                 return Ok(self.go_on(routing::fall_back(), turn));
             }
             Effect::Refuse(refusal) => self.refuse(refusal),
+            Effect::Redirect(origin) => self.redirect(&origin),
+            Effect::Bind { lease, key } => {
+                sidecar::bind(self, lease, key)?;
+            }
+            Effect::Answer => host::resume_response(),
             Effect::Observe(_) | Effect::Release(_) => self.wake(),
         }
         Ok(Action::Pause)
@@ -213,6 +233,25 @@ impl Vm {
             }
         }
         Action::Pause
+    }
+
+    /// Whether a key is bound that a worker's answer carried. If not, it leads nowhere: requests with
+    /// it are denied, and the client begins anew.
+    pub(crate) fn bound(&self, bound: bool) {
+        if !bound {
+            self.metrics.unbound();
+        }
+    }
+
+    /// Sends the client on, unless it comes from being sent on too often.
+    fn redirect(&self, origin: &Origin) {
+        let path = host::request_header(":path").unwrap_or_default();
+        if carried::hops(&path) >= carried::HOPS_MAX {
+            return self.refuse(Refusal::TooManyHops);
+        }
+        let location = format!("{origin}{}", carried::with_hop(&path));
+        self.metrics.redirected();
+        host::reply(307, vec![("location", location.as_str())], "");
     }
 
     fn refuse(&self, refusal: Refusal) {

@@ -7,7 +7,7 @@ local ADVICE = { [Worker.AVAILABLE] = 'serve', [Worker.DRAINING] = 'drain', [Wor
 -- The load is what it reports, if it does.
 function Advice.see(pool, worker, load)
   worker.heartbeat = pool.now
-  pool.strategy.seen(pool, worker, load)
+  Shadow.tell(pool, 'seen', worker, load)
   Index.note_heartbeat(pool, worker)
   Index.save(pool, worker)
 end

@@ -100,11 +100,11 @@ end
 -- A strategy of which only the level is its own: level(pool, conduct) -> level, second. The lowest
 -- level is chosen from, then the lowest second; inside these, chance by karma and weight. The usual
 -- workers, level 0, are ranked by their clocks alone: one write in the index for each choice. The
--- others come after them by level, and have second and clock in their prefix.
+-- others come after them by level, and have second and clock in their prefix; usual_prefix is as long.
 function Conduct.strategy(own)
   own.memory = memory
   own.seen, own.judge = seen, judge
-  own.enter, own.taken = Dice.wind, Dice.ring
+  own.draws, own.enter, own.taken = true, Dice.wind, Dice.ring
   own.shared = Karma.pack_ledger
 
   own.pace = own.pace or function(worker)
@@ -126,13 +126,13 @@ function Conduct.strategy(own)
     return conduct.level > 0 and LEVELS * conduct.level or SECONDS
   end
 
-  local among_unusual, among_usual = own.prefix, string.rep('\0', own.prefix_bytes)
+  local among_unusual, among_usual = own.prefix, own.usual_prefix
   own.prefix = function(worker)
     return is_usual(Conduct.of(worker)) and among_usual or among_unusual(worker)
   end
 
-  own.learn = function(pool, worker, _, sample)
-    Karma.learn(pool, worker, Conduct.of(worker), sample.us)
+  own.learn = function(pool, worker, _, about)
+    Karma.learn(pool, worker, Conduct.of(worker), about.us)
   end
 
   own.settle = function(pool, worker)

@@ -19,7 +19,7 @@ local LEVELS_MAX = 64
 
 local function levels_of(pool)
   if not pool.levels then
-    local text = redis.call('HGET', Keys.pool, 'levels')
+    local text = redis.call('HGET', Keys.pool, pool.levels_field)
     pool.levels = text and cmsgpack.unpack(text) or {}
   end
   return pool.levels
@@ -53,7 +53,7 @@ local function note_ring(pool, worker)
     local levels = levels_of(pool)
     levels[level] = worker.clock
     forget_youngest(levels)
-    redis.call('HSET', Keys.pool, 'levels', cmsgpack.pack(levels))
+    redis.call('HSET', Keys.pool, pool.levels_field, cmsgpack.pack(levels))
   else
     pool.fired = worker.clock
   end
@@ -84,7 +84,7 @@ end
 
 -- All clocks are to be wound anew.
 function Dice.forget(pool)
-  redis.call('HDEL', Keys.pool, 'levels')
+  redis.call('HDEL', Keys.pool, pool.levels_field)
   pool.levels = nil
 end
 

@@ -39,7 +39,7 @@ function Former.retire(worker)
   local lives = Former.lives(worker.id)
   table.insert(lives, 1, { incarnation = worker.incarnation, birth = worker.birth,
     active = worker.active, lifetime = worker.lifetime, state = worker.state,
-    limit_at = worker.limit_at })
+    limit_at = worker.limit_at, bound = worker.bound })
   forget_oldest(lives)
   write_former(worker.id, lives)
 end
@@ -64,12 +64,12 @@ function Former.begin(pool, worker, incarnation)
     life = { birth = pool.births, active = 0, lifetime = 0, state = Worker.AVAILABLE, limit_at = 0 }
   end
   worker.incarnation, worker.birth = incarnation, life.birth
-  worker.active, worker.lifetime = life.active, life.lifetime
+  worker.active, worker.lifetime, worker.bound = life.active, life.lifetime, life.bound or 0
   worker.state, worker.limit_at = life.state, life.limit_at
   worker.previous, worker.sessions = 0, Worker.UNTOLD
   worker.ejections, worker.ejected_at, worker.ejected_until = 0, 0, 0
   redis.call('ZREM', Keys.ejected, worker.id)
-  pool.strategy.born(pool, worker)
+  Shadow.tell(pool, 'born', worker)
 end
 
 -- A lease of a life that is not the present one, and perhaps was never known. Returns that life.
@@ -111,6 +111,7 @@ function Former.give_back(lease, used)
   for _, life in ipairs(lives) do
     if life.birth == lease.birth then
       life.active = life.active - 1
+      life.bound = (life.bound or 0) - lease.bound
       life.lifetime = math.max(0, life.lifetime - (used and 0 or 1))
       write_former(lease.worker, lives)
       return

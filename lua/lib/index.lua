@@ -39,9 +39,8 @@ local function place(worker, kind, score, prefix)
   worker.scores[kind] = score
 end
 
--- Brings the indexes and the pool's figures in line with the worker and stores its record.
-function Index.save(pool, worker)
-  count_worker(pool, worker)
+-- Brings the indexes in line with the worker.
+function Index.rank(pool, worker)
   pool.strategy.settle(pool, worker)
   local eligible = worker.open == 1 and Worker.has_room(pool, worker)
   local prefix = ''
@@ -56,6 +55,13 @@ function Index.save(pool, worker)
     place(worker, kind, score or Worker.UNRANKED, prefix)
   end
   worker.eligible, worker.prefix = eligible and 1 or 0, prefix
+end
+
+-- Brings the indexes and the pool's figures in line with the worker and stores its record.
+function Index.save(pool, worker)
+  count_worker(pool, worker)
+  Index.rank(pool, worker)
+  Shadow.save(pool, worker, Index.rank)
   Worker.write(worker)
 end
 
@@ -70,6 +76,7 @@ function Index.forget(pool, worker)
   redis.call('HDEL', Keys.workers, worker.id)
   redis.call('HDEL', Keys.reports, worker.id)
   redis.call('HDEL', Keys.former, worker.id)
+  Shadow.forget(worker)
 end
 
 return Index

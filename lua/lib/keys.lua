@@ -1,15 +1,16 @@
 -- The keys of one pool, named anew for every call.
 
-local Keys = { index = {} }
+local Keys = {}
 
 -- Where the holder's key stands, or several of them.
-Keys.FIRST_HOLDER = 15
+Keys.FIRST_HOLDER = 23
 
 -- In the order in which every function receives them (redis-sidecar/src/keys.rs).
 -- The last argument of every call is not the verb's own: which server this is.
 function Keys.name(keys, server)
   Keys.server = server
-  Keys.pool = keys[1]       -- HASH head, shared, store_id, policy_*, rejected:<reason>, repairs:<kind>, ejections
+  Keys.pool = keys[1]       -- HASH head, shared, store_id, policy_*, rejected:<reason>, shadowed:<limit>,
+                            -- repairs:<kind>, ejections, unbound, shadow_*
   Keys.workers = keys[2]    -- HASH worker -> record
   Keys.reports = keys[3]    -- HASH worker -> what was learned about it
   Keys.heartbeats = keys[4] -- ZSET worker -> last heartbeat: the fresh workers
@@ -17,11 +18,18 @@ function Keys.name(keys, server)
   Keys.ejected = keys[6]    -- ZSET worker -> end of its exile
   Keys.tombstones = keys[7] -- ZSET lease -> when it is forgotten: leases that ended
   -- ZSET prefix..worker -> score: the workers that may be chosen now, an index for each kind of request
-  Keys.index[1], Keys.index[2], Keys.index[3] = keys[8], keys[9], keys[10]
+  Keys.index = { keys[8], keys[9], keys[10] }
   Keys.former = keys[11]    -- HASH worker -> its lives before the present one
   Keys.latencies = keys[12] -- ZSET worker -> latency it reports: those that serve
   Keys.holders = keys[13]   -- ZSET epoch -> when to look at that holder again
   Keys.awaited = keys[14]   -- ZSET epoch -> since when: holders that the present rebuild waits for
+  Keys.clients = keys[15]   -- HASH client -> leases it has
+  Keys.client_rates = keys[16] -- ZSET client -> how often it came (lib/rate.lua)
+  Keys.affinity = keys[17]  -- HASH key -> the worker it is bound to
+  Keys.affinity_expiry = keys[18] -- ZSET key -> when it is unbound
+  -- The same as `index`, for the strategy that runs in the shadow; and HASH worker -> what that one keeps
+  Keys.shadow_index = { keys[19], keys[20], keys[21] }
+  Keys.shadows = keys[22]
   Keys.holder = keys[Keys.FIRST_HOLDER] -- HASH head, asking, lease number -> lease: one holder
 end
 

@@ -2,7 +2,11 @@
 
 local Lease = {}
 
-local LEASE = '>dddBBBc0'
+-- birth, lifetime, since; kind with the shadow strategy's, told, bound (0 or 1); worker, client: the name it is counted under.
+local LEASE = '>dddBBBBc0Bc0'
+
+-- Above any kind.
+local KINDS = 4
 
 -- What a lease has told of its worker, as a number; 0 for nothing yet.
 local TOLD = { success = 1, warning = 2, connect_failed = 3, reset_before_headers = 4, reset = 5,
@@ -10,8 +14,10 @@ local TOLD = { success = 1, warning = 2, connect_failed = 3, reset_before_header
 
 function Lease.unpack(text)
   local lease = {}
-  lease.birth, lease.lifetime, lease.since, lease.kind, lease.told, lease.worker =
-    struct.unpack(LEASE, text)
+  local kinds
+  lease.birth, lease.lifetime, lease.since, kinds, lease.told, lease.bound, lease.worker,
+    lease.client = struct.unpack(LEASE, text)
+  lease.kind, lease.shadow_kind = kinds % KINDS, math.floor(kinds / KINDS)
   return lease
 end
 
@@ -23,23 +29,30 @@ end
 
 local function put_lease(holder, seq, lease)
   Holder.put(holder, seq, struct.pack(LEASE, lease.birth, lease.lifetime, lease.since,
-    lease.kind, lease.told, #lease.worker, lease.worker))
+    lease.kind + KINDS * lease.shadow_kind, lease.told, lease.bound, #lease.worker, lease.worker, #lease.client, lease.client))
 end
 
--- The caller saves the holder, here and below.
-function Lease.take(pool, worker, holder, seq, kind)
+-- What the lease is for: chosen (whether by the strategy), kind, shadow_kind, bound (0 or 1), client. The caller saves the holder, here and below.
+function Lease.take(pool, worker, holder, seq, purpose)
+  local kind = purpose.kind
   pool.connections = pool.connections + 1
   pool.seq = pool.seq + 1
   worker.seq = pool.seq
   worker.active = worker.active + 1
+  worker.bound = worker.bound + purpose.bound
   worker.lifetime = worker.lifetime + 1
   if Worker.at_its_limit(pool, worker) then
     Worker.reach_limit(pool, worker)
   end
-  pool.strategy.taken(pool, worker, kind)
+  if purpose.chosen or not pool.strategy.draws then
+    pool.strategy.taken(pool, worker, kind)
+  end
+  Shadow.taken(pool, worker, purpose.shadow_kind)
   Index.save(pool, worker)
+  Client.enter(purpose.client)
   put_lease(holder, seq, { birth = worker.birth, lifetime = worker.lifetime, since = pool.now,
-    kind = kind, told = 0, worker = worker.id })
+    kind = kind, shadow_kind = purpose.shadow_kind, told = 0, bound = purpose.bound,
+    worker = worker.id, client = purpose.client })
 end
 
 -- Re-asserted leases are older than anything the store knows: no report has yet to hear of them.
@@ -68,7 +81,8 @@ function Lease.reassert(pool, crew, holder, seq, told)
   end
   pool.connections = pool.connections + 1
   put_lease(holder, seq, { birth = life.birth, lifetime = told.lifetime, since = Lease.SINCE_BEFORE,
-    kind = 1, told = 0, worker = worker.id })
+    kind = 1, shadow_kind = 1, told = 0, bound = 0, worker = worker.id,
+    client = Client.return_as(pool, told.client) })
   return life.active > Worker.limit(pool, life)
 end
 
@@ -86,11 +100,13 @@ end
 -- worker, the lease belongs to a former life of it.
 function Lease.give_back(pool, worker, lease, holder, seq, used)
   Holder.drop(holder, seq)
+  Client.leave(lease.client)
   pool.connections = pool.connections - 1
   if worker then
     worker.active = worker.active - 1
+    worker.bound = worker.bound - lease.bound
     worker.lifetime = math.max(0, worker.lifetime - (used and 0 or 1))
-    pool.strategy.left(pool, worker, lease)
+    Shadow.tell_of(pool, 'left', worker, lease)
   else
     Former.give_back(lease, used)
   end

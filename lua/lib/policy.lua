@@ -11,11 +11,23 @@ function Policy.mark(version, text)
   return version .. ':' .. redis.sha1hex(text)
 end
 
+-- With what is read off it more often than it changes.
+function Policy.decode(text)
+  local policy = cjson.decode(text)
+  policy.requests.limit = Rate.limit_of(policy.requests)
+  policy.client.limit = Rate.limit_of(policy.client)
+  policy.shadowed = {}
+  for _, limit in ipairs(policy.shadow) do
+    policy.shadowed[limit] = true
+  end
+  return policy
+end
+
 function Policy.read(mark)
   local kept = known[Keys.pool]
   if not kept or kept.mark ~= mark then
     local text = redis.call('HGET', Keys.pool, 'policy_text')
-    kept = { mark = mark, policy = cjson.decode(text) }
+    kept = { mark = mark, policy = Policy.decode(text) }
     kept.policy.version = tonumber(mark:match('^%d+'))
     known[Keys.pool] = kept
   end

@@ -2,7 +2,7 @@
 
 local Pool = {}
 
-local HEAD = '>dddddddddddddddddd'
+local HEAD = '>ddddddddddddddddddddd'
 
 -- Redis may stop for a while and its clock may jump: neither may make anything expire, so the
 -- pool's own clock takes no single step longer than this. Two of them are less than Holder.GRACE_MS.
@@ -14,11 +14,11 @@ local CLOCK_STEP_MS_MIN = 0.001
 local INTERVAL_ALPHA = 0.1
 
 local function unpack_head(text)
-  local head = {}
+  local head = { rate = {} }
   head.clock, head.wall, head.seq, head.births, head.connections, head.open, head.at_limit,
     head.recycles, head.overlaps, head.recycle_ms, head.admitted_at, head.interval_ms, head.fired,
-    head.dice, head.rebuild, head.rebuild_at, head.holders, head.quarantined =
-    struct.unpack(HEAD, text)
+    head.dice, head.rebuild, head.rebuild_at, head.holders, head.quarantined, head.rate.at,
+    head.rate.used, head.lost_at = struct.unpack(HEAD, text)
   return head
 end
 
@@ -26,7 +26,8 @@ local function pack_head(head)
   return struct.pack(HEAD,
     head.clock, head.wall, head.seq, head.births, head.connections, head.open, head.at_limit,
     head.recycles, head.overlaps, head.recycle_ms, head.admitted_at, head.interval_ms, head.fired,
-    head.dice, head.rebuild, head.rebuild_at, head.holders, head.quarantined)
+    head.dice, head.rebuild, head.rebuild_at, head.holders, head.quarantined, head.rate.at,
+    head.rate.used, head.lost_at)
 end
 
 local function wall_ms()
@@ -40,13 +41,15 @@ function Pool.found(dice)
     clock = 0, wall = wall_ms(), seq = 0, births = 0, connections = 0, open = 0, at_limit = 0,
     recycles = 0, overlaps = 0, recycle_ms = 0, admitted_at = 0, interval_ms = 0, fired = 0,
     dice = dice, rebuild = 0, rebuild_at = 0, holders = 0, quarantined = 0,
+    rate = { at = 0, used = 0 }, lost_at = 0,
   }))
 end
 
 -- The pool at this moment, for those who only read. Returns nil when it has no policy, that is, does
 -- not exist.
 function Pool.look()
-  local stored = redis.call('HMGET', Keys.pool, 'head', 'policy_mark', 'shared', 'store_id')
+  local stored = redis.call('HMGET', Keys.pool, 'head', 'policy_mark', 'shared', 'store_id',
+    'shadow_head', 'shadow_shared')
   if not stored[2] then
     return nil
   end
@@ -57,8 +60,10 @@ function Pool.look()
   pool.now = pool.clock
   pool.policy = Policy.read(stored[2])
   pool.strategy = Strategies[pool.policy.strategy]
+  pool.levels_field = 'levels'
   pool.shared = stored[3]
   pool.store_id = stored[4]
+  Shadow.open(pool, stored[5], stored[6])
   return pool
 end
 
@@ -75,9 +80,9 @@ end
 function Pool.save(pool)
   local shared = pool.strategy.shared(pool)
   if shared then
-    redis.call('HSET', Keys.pool, 'head', pack_head(pool), 'shared', shared)
+    redis.call('HSET', Keys.pool, 'head', pack_head(pool), 'shared', shared, Shadow.stored(pool))
   else
-    redis.call('HSET', Keys.pool, 'head', pack_head(pool))
+    redis.call('HSET', Keys.pool, 'head', pack_head(pool), Shadow.stored(pool))
   end
 end
 

@@ -4,14 +4,15 @@
 --   kind_of(pool, request) -> kind    the request's kind, by its operation and bytes
 --   rank(pool, worker, kind) -> score its place in that kind's index, lowest first; nil: none
 --   prefix(worker) -> text            ties inside one score; prefix_bytes long
---   choose(pool, kind, request) -> member   the index member to take, or nil
+--   choose(pool, kind) -> member      the index member to take, or nil
 -- What it hears of, always before the worker is ranked anew:
 --   enter(pool, worker)               it may be chosen again
---   taken(pool, worker, kind)         it was chosen
+--   taken(pool, worker, kind)         it was chosen; to one that draws: it was drawn
 --   left(pool, worker, lease)         a lease of it ended
 --   seen(pool, worker, load)          it sent a heartbeat, perhaps with a load report
 --   judge(pool, worker, outcome)      a lease of it came out like this
---   learn(pool, worker, report, sample)  a lease of it was answered well, in this time
+--   learn(pool, worker, lease, about) a lease of it was answered well, in about.us; about.report: what
+--                                     else was learned about the worker, to be added to
 --   born(pool, worker)                it restarted
 --   settle(pool, worker)              any of the above: now what ages is brought up to date
 -- What it keeps:
@@ -21,12 +22,45 @@
 --   shared(pool) -> text              what it keeps for the whole pool, or nil; pool.shared gives it back
 --   pace(worker) -> rate              how fast the worker's clock runs (lib/dice.lua)
 --   level_of(worker) -> text          whom it is drawn with: nil for the usual, most preferred ones
+--   draws                             it chooses by chance, and by nothing else that was chosen
 --   describe(pool, worker, kind) -> table, gate   for people: what it ranks by, what keeps it out
 
 local Rank = {}
 
-function Rank.worker_in(pool, member)
+local function worker_in(pool, member)
   return member:sub(pool.strategy.prefix_bytes + 1)
+end
+
+-- Whether the worker may be chosen for this kind of request.
+function Rank.is_ranked(worker, kind)
+  return worker.scores[kind] ~= Worker.UNRANKED
+end
+
+-- The worker to take, or nil, and whether it was the strategy that chose. The one that the request
+-- stands on keeps it, if it may be chosen at all.
+function Rank.choose(pool, kind, own)
+  local worker = own ~= '' and Worker.read(own)
+  if worker and Rank.is_ranked(worker, kind) then
+    return worker, false
+  end
+  local member = pool.strategy.choose(pool, kind)
+  return member and Worker.read(worker_in(pool, member)), true
+end
+
+-- How many of the workers are looked at for one that serves, though nobody has room.
+local LOOKS_MAX = 64
+
+-- Any worker that is in service, however many leases it has; nil when none was found.
+function Rank.any_open(pool)
+  local fresh = redis.call('ZCARD', Keys.heartbeats)
+  local first = math.floor(Dice.roll(pool) * fresh)
+  for i = 0, math.min(fresh, LOOKS_MAX) - 1 do
+    local at = (first + i) % fresh
+    local worker = Worker.read(redis.call('ZRANGE', Keys.heartbeats, at, at)[1])
+    if Worker.is_open(pool, worker) then
+      return worker
+    end
+  end
 end
 
 -- The order of doubles ≥ 0 as the order of bytes.
@@ -87,6 +121,7 @@ function Rank.strategy(own)
     shared = own.shared or nothing,
     pace = own.pace or by_weight,
     level_of = own.level_of or nothing,
+    draws = own.draws or false,
     describe = own.describe or no_inputs,
   }
 end

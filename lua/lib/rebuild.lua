@@ -9,7 +9,10 @@ function Rebuild.begin(pool)
     return
   end
   pool.rebuild = math.max(pool.rebuild + 1, math.floor(pool.wall))
-  pool.rebuild_at = pool.now
+  pool.rebuild_at, pool.lost_at = pool.now, pool.now
+  if pool.policy.requests.limit then
+    pool.rate = Rate.unknown(pool, pool.policy.requests.limit)
+  end
   redis.call('DEL', Keys.awaited)
   Repair.count('rebuilds', 1)
 end

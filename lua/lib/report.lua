@@ -21,11 +21,11 @@ Report.COUNTS_AS_ERROR = { warning = true, connect_failed = true, reset_before_h
 -- How a lease came out, and how long it took. Only what went well tells how long a worker takes.
 function Report.take(pool, worker, report, lease, outcome, us)
   if Lease.tells_anew(lease, outcome) then
-    pool.strategy.judge(pool, worker, outcome)
+    Shadow.tell(pool, 'judge', worker, outcome)
   end
   if us and outcome == 'success' then
     report.timed, report.timed_us = report.timed + 1, report.timed_us + us
-    pool.strategy.learn(pool, worker, report, { kind = lease.kind, us = us })
+    Shadow.tell_of(pool, 'learn', worker, lease, { report = report, us = us })
   end
 end
 

@@ -2,8 +2,9 @@
 
 local Worker = {}
 
--- previous: its heartbeat before the last. sessions: as it told with the last.
-local WORKER = '>IIdddIddBBddBBBddddddBc0Bc0Bc0Bc0'
+-- previous: its heartbeat before the last. sessions: as it told with the last. bound: leases that came
+-- by their affinity, whatever its limit. origin: where clients reach it themselves.
+local WORKER = '>IIdddIddBBddBBBddddddIBc0Bc0Bc0Bc0Bc0'
 
 Worker.AVAILABLE = 0
 Worker.DRAINING = 1 -- finishes its sessions and stays
@@ -29,7 +30,8 @@ function Worker.new(id)
     id = id, active = 0, lifetime = 0, seq = 0, heartbeat = 0, birth = 0, max_concurrent = 0,
     weight = 1, limit_at = 0, state = Worker.AVAILABLE, ejections = 0, ejected_at = 0,
     ejected_until = 0, open = 0, at_limit = 0, eligible = 0, clock = 0, scores = Worker.unranked(),
-    previous = 0, sessions = Worker.UNTOLD, prefix = '', incarnation = '', address = '', inputs = '',
+    previous = 0, sessions = Worker.UNTOLD, bound = 0, prefix = '', incarnation = '', address = '',
+    inputs = '', origin = '',
   }
 end
 
@@ -43,7 +45,8 @@ function Worker.read(id)
     worker.max_concurrent, worker.weight, worker.limit_at, worker.state, worker.ejections,
     worker.ejected_at, worker.ejected_until, worker.open, worker.at_limit, worker.eligible,
     worker.clock, scores[1], scores[2], scores[3], worker.previous, worker.sessions,
-    worker.prefix, worker.incarnation, worker.address, worker.inputs = struct.unpack(WORKER, text)
+    worker.bound, worker.prefix, worker.incarnation, worker.address, worker.inputs, worker.origin =
+    struct.unpack(WORKER, text)
   worker.scores = scores
   return worker
 end
@@ -55,9 +58,9 @@ function Worker.write(worker)
     worker.max_concurrent, worker.weight, worker.limit_at, worker.state, worker.ejections,
     worker.ejected_at, worker.ejected_until, worker.open, worker.at_limit, worker.eligible,
     worker.clock, scores[1], scores[2], scores[3], worker.previous, worker.sessions,
-    #worker.prefix, worker.prefix,
+    worker.bound, #worker.prefix, worker.prefix,
     #worker.incarnation, worker.incarnation, #worker.address, worker.address,
-    #worker.inputs, worker.inputs))
+    #worker.inputs, worker.inputs, #worker.origin, worker.origin))
 end
 
 function Worker.is_fresh(pool, worker)

@@ -10,6 +10,7 @@ return Conduct.strategy({
     return Rank.be(worker.clock)
   end,
   prefix_bytes = 8,
+  usual_prefix = '\0\0\0\0\0\0\0\0',
 
   describe = function(_, worker)
     local conduct = Conduct.of(worker)

@@ -28,6 +28,7 @@ return Conduct.strategy({
     return Rank.be(Conduct.of(worker).second) .. Rank.be(worker.clock)
   end,
   prefix_bytes = 16,
+  usual_prefix = '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0',
 
   describe = function(_, worker)
     local conduct = Conduct.of(worker)

@@ -3,6 +3,7 @@
 return Rank.strategy({
   prefix = Rank.no_prefix,
   prefix_bytes = 0,
+  draws = true,
   enter = Dice.wind,
   taken = Dice.ring,
 

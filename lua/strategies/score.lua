@@ -132,14 +132,6 @@ local function score_of(pool, load, kind)
     + weights.wait * parts.wait + weights.idle * parts.idle + weights.uptime * parts.uptime
 end
 
--- The worker that the request stands on keeps it, if it may be chosen at all.
-local function own_member(request, kind)
-  local own = request.own ~= '' and Worker.read(request.own)
-  if own and own.scores[kind] ~= Worker.UNRANKED then
-    return own.prefix .. own.id
-  end
-end
-
 -- One of the best, by chance in proportion to their scores.
 local function draw(pool, kind)
   local last = pool.policy.score.top_k - 1
@@ -180,9 +172,7 @@ return Rank.strategy({
     end
   end,
 
-  choose = function(pool, kind, request)
-    return own_member(request, kind) or draw(pool, kind)
-  end,
+  choose = draw,
 
   taken = function(_, worker, kind)
     local load = load_of(worker)

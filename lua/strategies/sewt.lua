@@ -47,10 +47,11 @@ return Rank.strategy({
     return worker.active * expected / worker.weight
   end,
 
-  learn = function(pool, worker, report, sample)
+  learn = function(pool, worker, lease, about)
+    local report, kind = about.report, lease.kind
     report.estimates = report.estimates or { Estimate.new(), Estimate.new(), Estimate.new() }
     local times = times_of(worker)
-    times[sample.kind] = Estimate.update(pool.policy.sewt, report.estimates[sample.kind], sample.us)
+    times[kind] = Estimate.update(pool.policy.sewt, report.estimates[kind], about.us)
     worker.inputs = struct.pack(INPUTS, times[1], times[2], times[3])
   end,
 

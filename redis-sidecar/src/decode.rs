@@ -3,15 +3,20 @@
 
 use crate::explain::ExplainPage;
 use crate::lease_view::{Audit, LeaseRow, LeaseView};
+use crate::request_keys::RequestKeys;
 use crate::store::{Reaped, Standing};
 use crate::view::PoolPage;
 use admission::id::{Epoch, ProxyId};
 use admission::message::{
-    AdmitAnswer, AdmitRequest, Admitted, Advice, Denied, DenyReason, RenewAnswer, Verdict,
-    WorkerAnswer,
+    AdmitAnswer, AdmitRequest, Admitted, Advice, Denied, DenyReason, Redirected, RenewAnswer,
+    Verdict, WorkerAnswer,
 };
 
-pub(crate) fn decision(request: &AdmitRequest, reply: &[String]) -> Option<AdmitAnswer> {
+pub(crate) fn decision(
+    request: &AdmitRequest,
+    keys: RequestKeys,
+    reply: &[String],
+) -> Option<AdmitAnswer> {
     match reply {
         [word, worker, incarnation, address, active, lifetime, probe] if word == "admitted" => {
             Some(AdmitAnswer::Admitted(Admitted {
@@ -22,6 +27,14 @@ pub(crate) fn decision(request: &AdmitRequest, reply: &[String]) -> Option<Admit
                 active: active.parse().ok()?,
                 lifetime: lifetime.parse().ok()?,
                 probe: probe == "1",
+                client: keys.client,
+                affinity: keys.affinity,
+            }))
+        }
+        [word, worker, origin] if word == "redirected" => {
+            Some(AdmitAnswer::Redirected(Redirected {
+                worker: worker.parse().ok()?,
+                origin: origin.parse().ok()?,
             }))
         }
         [word, reason, retry_after_ms] if word == "denied" => Some(AdmitAnswer::Denied(Denied {

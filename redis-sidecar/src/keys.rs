@@ -4,7 +4,7 @@
 use admission::id::{Epoch, PoolName};
 
 /// The keys of a pool, in the order that `lua/lib/keys.lua` names them.
-pub fn pool_keys(pool: &PoolName) -> [String; 14] {
+pub fn pool_keys(pool: &PoolName) -> [String; 22] {
     [
         "pool",
         "workers",
@@ -20,6 +20,14 @@ pub fn pool_keys(pool: &PoolName) -> [String; 14] {
         "latencies",
         "holders",
         "awaited",
+        "clients",
+        "client_rates",
+        "affinity",
+        "affinity_expiry",
+        "shadow_index",
+        "shadow_index:2",
+        "shadow_index:3",
+        "shadows",
     ]
     .map(|name| format!("ws:{{{pool}}}:{name}"))
 }

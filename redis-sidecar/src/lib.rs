@@ -21,6 +21,8 @@ pub mod operator;
 pub mod plot;
 pub mod presence;
 pub mod reaper;
+pub mod reference;
+mod request_keys;
 mod routes;
 pub mod serve;
 pub mod settings;

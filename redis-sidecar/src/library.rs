@@ -40,21 +40,22 @@ macro_rules! verbs {
 }
 
 /// What strategies build on.
-pub const FOUNDATION: [Source; 8] =
-    sources!("lib/": "keys" "rank" "dice" "estimate" "policy" "worker" "karma" "conduct");
+pub const FOUNDATION: [Source; 9] =
+    sources!("lib/": "keys" "dice" "worker" "rank" "estimate" "rate" "policy" "karma" "conduct");
 pub const STRATEGIES: [Source; 8] = sources!("strategies/": "lifetime_first" "round_robin"
     "least_connections" "random" "sewt" "score" "nodeads" "noerrors");
 /// What builds on strategies.
-pub const MODULES: [Source; 13] = sources!("lib/": "repair" "holder" "rebuild" "pool" "index"
-    "former" "crew" "lease" "ejection" "sweep" "report" "advice" "page");
+pub const MODULES: [Source; 17] = sources!("lib/": "repair" "holder" "rebuild" "shadow" "pool"
+    "index" "former" "crew" "client" "limits" "affinity" "lease" "ejection" "sweep" "report" "advice" "page");
 
 const ALLOW_OOM: Option<&str> = Some("allow-oom");
 const NO_WRITES: Option<&str> = Some("no-writes");
 
-pub const VERBS: [Verb; 20] = verbs! {
+pub const VERBS: [Verb; 21] = verbs! {
     "admit" None,
     "release" ALLOW_OOM,
     "observe" ALLOW_OOM,
+    "bind" None,
     "renew" ALLOW_OOM,
     "reassert" None,
     "renounce" ALLOW_OOM,

@@ -6,7 +6,7 @@ use redis_sidecar::operator::OperatorError;
 use redis_sidecar::operator::explain::{self, Explain};
 use redis_sidecar::operator::leases::{self, Leases};
 use redis_sidecar::operator::policy::{self, PolicyCommand};
-use redis_sidecar::{serve, settings, simulate};
+use redis_sidecar::{reference, serve, settings, simulate};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -51,6 +51,8 @@ enum Command {
         #[arg(value_name = "DIR")]
         directory: PathBuf,
     },
+    /// Print every setting with its default, range and meaning, as docs/settings.md has it.
+    Settings,
     /// Compare strategies on simulated workers: no Envoy, no Redis, the same output every time.
     ///
     /// A pool's decisions are made by the same models that the Lua scripts are tested against.
@@ -70,6 +72,7 @@ fn main() -> ExitCode {
         Command::Leases(command) => run_operator(leases::run(command)),
         Command::Audit(command) => run_audit(command),
         Command::Scripts { directory } => write_scripts(&directory),
+        Command::Settings => print_settings(),
         Command::Simulate(options) => run_simulate(&options),
     };
     match result {
@@ -156,6 +159,10 @@ fn write_scripts(directory: &Path) -> Result<(), Failure> {
     let file = directory.join("berth.lua");
     std::fs::write(&file, Library::new(&VERBS).text()).map_err(|error| failed(&file, error))?;
     Ok(())
+}
+
+fn print_settings() -> Result<(), Failure> {
+    Ok(std::io::stdout().write_all(reference::page().as_bytes())?)
 }
 
 fn run_simulate(options: &simulate::Options) -> Result<(), Failure> {

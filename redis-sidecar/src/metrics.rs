@@ -53,6 +53,7 @@ pub struct Metrics {
     registry: Registry,
     admissions: Family<PoolLabel, Counter>,
     denials: Family<ReasonLabel, Counter>,
+    redirects: Family<PoolLabel, Counter>,
     releases: Family<OutcomeLabel, Counter>,
     unheard: Family<PoolLabel, Counter>,
     store_errors: Counter,
@@ -81,6 +82,7 @@ impl Metrics {
             registry: Registry::default(),
             admissions: Family::default(),
             denials: Family::default(),
+            redirects: Family::default(),
             releases: Family::default(),
             unheard: Family::default(),
             store_errors: Counter::default(),
@@ -103,6 +105,11 @@ impl Metrics {
             "denials",
             "Leases denied by this sidecar",
             metrics.denials.clone(),
+        );
+        registry.register(
+            "redirects",
+            "Clients that this sidecar sent to another worker",
+            metrics.redirects.clone(),
         );
         registry.register(
             "releases",
@@ -168,6 +175,9 @@ impl Metrics {
                     reason,
                 };
                 self.denials.get_or_create(&label).inc();
+            }
+            AdmitAnswer::Redirected(_) => {
+                self.redirects.get_or_create(&label).inc();
             }
         }
     }

@@ -206,8 +206,8 @@ fn request_args(
 }
 
 /// The scripts read an empty text as unknown.
-fn text_or_empty(number: Option<u64>) -> String {
-    number.map(|number| number.to_string()).unwrap_or_default()
+fn text_or_empty(value: Option<impl ToString>) -> String {
+    value.map(|value| value.to_string()).unwrap_or_default()
 }
 
 fn is_unknown_function(error: &RedisError) -> bool {

@@ -1,6 +1,6 @@
 //! A pool as operators see it: what `lua/view.lua` writes and the API shows.
 
-use admission::id::{Address, Incarnation, PoolName, WorkerId};
+use admission::id::{Address, Incarnation, Origin, PoolName, WorkerId};
 use admission::message::LoadReport;
 use admission::policy::Policy;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -37,6 +37,20 @@ pub struct PoolHead {
     pub margin_ms: f64,
     /// Denials since the pool began, by reason.
     pub rejected: BTreeMap<String, u64>,
+    /// What limits that are only watched would have denied, by limit.
+    pub shadowed: BTreeMap<String, u64>,
+    /// Clients that have leases, and those whose rate is kept.
+    pub clients: u64,
+    pub client_rates: u64,
+    /// Affinity keys that are bound, and how many could not be, because too many were.
+    pub bindings: u64,
+    pub unbound_total: u64,
+    /// Decisions that the strategy in the shadow saw, and of how many it would have chosen otherwise.
+    pub shadow_decisions_total: u64,
+    pub shadow_differed_total: u64,
+    /// How much of the pool's rate is used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_limit: Option<RateView>,
     /// What was put right since the pool began, by kind.
     pub repairs: BTreeMap<String, u64>,
     /// Holders that are believed.
@@ -47,13 +61,27 @@ pub struct PoolHead {
     pub rebuilding: bool,
 }
 
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum RateView {
+    /// `rate_limit:<window>` of the source.
+    Window { window: f64, used: u64 },
+    /// How many could come at once.
+    Even { free: u64 },
+}
+
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct WorkerView {
     pub worker: WorkerId,
     pub address: Address,
     pub incarnation: Incarnation,
     pub state: WorkerState,
+    /// Where clients are sent to reach it themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
     pub active: u64,
+    /// Those of them that came by their affinity, whatever the limit.
+    pub bound: u64,
     pub lifetime: u64,
     pub weight: f64,
     pub heartbeat_age_ms: f64,

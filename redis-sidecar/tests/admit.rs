@@ -104,7 +104,7 @@ async fn two_hundred_racing_on_ten_places_get_ten() {
         .into_iter()
         .filter_map(|(lease, answer)| match answer {
             AdmitAnswer::Admitted(admitted) => Some((lease.seq, admitted.worker.to_string())),
-            AdmitAnswer::Denied(_) => None,
+            AdmitAnswer::Denied(_) | AdmitAnswer::Redirected(_) => None,
         })
         .collect();
     assert_eq!(admitted.len(), 10);

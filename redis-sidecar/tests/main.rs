@@ -2,6 +2,7 @@
 //! strategy. One program, because linking is slower than running.
 
 mod admit;
+mod affinity;
 mod audit;
 mod ejection;
 mod explain;
@@ -11,6 +12,7 @@ mod http;
 mod leases;
 mod least_connections;
 mod lifetime_first;
+mod limits;
 mod model;
 mod mutants;
 mod nodeads;
@@ -29,4 +31,5 @@ mod round_robin;
 mod score;
 mod serve;
 mod sewt;
+mod shadow;
 mod support;

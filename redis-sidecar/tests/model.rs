@@ -113,6 +113,7 @@ impl Twins {
                 lifetime: admitted.lifetime,
             },
             AdmitAnswer::Denied(denied) => Decision::Denied(denied.reason),
+            AdmitAnswer::Redirected(_) => unreachable!("nobody asked for it"),
         };
         if decided != expected {
             let explanation = self.pool.explain(&ExplainRequest::default()).await;

@@ -221,6 +221,7 @@ fn start_envoys(
             concurrency: 1,
             listeners: Listeners::Fixed,
             filter: Filter::Shipped,
+            verify_tokens: false,
         };
         Envoy::start(settings, |_| {}, logs)
     };

@@ -33,14 +33,14 @@ async fn admit(api: &Api, number: u64) -> AdmitAnswer {
 async fn admitted(api: &Api, number: u64) -> Admitted {
     match admit(api, number).await {
         AdmitAnswer::Admitted(admitted) => admitted,
-        AdmitAnswer::Denied(denied) => panic!("{number}: {denied:?}"),
+        answer => panic!("{number}: {answer:?}"),
     }
 }
 
 async fn assert_cancelled(api: &Api, number: u64) {
     match admit(api, number).await {
         AdmitAnswer::Denied(denied) => assert_eq!(denied.reason, DenyReason::Cancelled),
-        AdmitAnswer::Admitted(admitted) => panic!("{number}: {admitted:?}"),
+        answer => panic!("{number}: {answer:?}"),
     }
 }
 

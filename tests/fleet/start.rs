@@ -34,6 +34,7 @@ async fn a_bad_plugin_configuration_stops_envoy_with_a_message_that_names_the_se
         concurrency: 1,
         listeners: envoy::Listeners::Fixed,
         filter: envoy::Filter::Shipped,
+        verify_tokens: false,
     };
     let spoil = |filter: &mut serde_json::Value| filter["watchdog_msec"] = json!(1);
     let envoy = Envoy::start(settings, spoil, directory.path());

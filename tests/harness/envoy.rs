@@ -2,6 +2,7 @@
 //! own settings are replaced.
 
 mod config;
+pub mod tokens;
 
 use crate::client::Client;
 use crate::http::{self, Target};
@@ -48,6 +49,8 @@ pub struct Settings {
     pub concurrency: u32,
     pub listeners: Listeners,
     pub filter: Filter,
+    /// Clients need a token: see `tokens`.
+    pub verify_tokens: bool,
 }
 
 /// Which build of the filter.

@@ -40,6 +40,7 @@ pub struct Fleet {
     spare: bool,
     listeners: Listeners,
     filter: Filter,
+    verify_tokens: bool,
     adjust_filter: AdjustFilter,
 }
 
@@ -85,6 +86,7 @@ impl Fleet {
             spare: false,
             listeners: Listeners::Fixed,
             filter: Filter::Shipped,
+            verify_tokens: false,
             adjust_filter: Box::new(|_| {}),
         }
     }
@@ -129,6 +131,14 @@ impl Fleet {
     pub fn policy(mut self, adjust: impl FnOnce(&mut Policy)) -> Self {
         adjust(&mut self.policy);
         self
+    }
+
+    /// Clients need a token of `envoy::tokens`.
+    pub fn verify_tokens(self) -> Self {
+        Self {
+            verify_tokens: true,
+            ..self
+        }
     }
 
     /// Changes the filter's settings, e.g. `.filter(|filter| filter["admit"] = json!("everything"))`.

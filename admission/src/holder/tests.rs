@@ -45,6 +45,8 @@ fn admit(holder: &mut Holder) -> LeaseId {
         active: 1,
         lifetime: 1,
         probe: false,
+        client: None,
+        affinity: None,
     });
     lease
 }

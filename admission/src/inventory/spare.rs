@@ -49,6 +49,8 @@ impl Inventory {
             active: life.sessions.get(),
             lifetime: lease.lifetime,
             probe: false,
+            client: lease.client,
+            affinity: None,
         })
     }
 

@@ -27,6 +27,8 @@ fn admit(inventory: &mut Inventory, worker: &str) -> LeaseId {
         active: 1,
         lifetime: 7,
         probe: false,
+        client: None,
+        affinity: None,
     });
     lease
 }

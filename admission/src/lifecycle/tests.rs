@@ -1,6 +1,6 @@
 use super::*;
 use crate::id::{Address, Epoch, WorkerId};
-use crate::message::{Denied, DenyReason};
+use crate::message::{Denied, DenyReason, Redirected};
 use crate::outcome::Outcome;
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
@@ -30,6 +30,8 @@ fn admitted(probe: bool) -> Admitted {
         active: 1,
         lifetime: 1,
         probe,
+        client: None,
+        affinity: None,
     }
 }
 
@@ -62,6 +64,7 @@ fn respond(stream: &mut Lifecycle, status: u16, author: Author) -> Vec<Effect> {
         status,
         author,
         now_us: 3000,
+        affinity: AffinityNews::default(),
     })
 }
 
@@ -260,4 +263,60 @@ fn whoever_asked_in_vain_takes_a_place_at_hand_and_releases_the_other() {
     let unused = Effect::Release(Release::unused(lease(1)));
     assert_eq!(stream.handle(rescued), [Effect::Route(place), unused]);
     assert_eq!(end(&mut stream, CLEAN).lease, lease(9));
+}
+
+/// A worker's answer that says something about affinity.
+fn answered_with(stream: &mut Lifecycle, status: u16, affinity: AffinityNews) -> Vec<Effect> {
+    stream.handle(Event::Responding {
+        status,
+        author: Author::Worker,
+        now_us: 2000,
+        affinity,
+    })
+}
+
+#[test]
+fn an_answer_waits_until_its_key_is_bound() {
+    let mut stream = holding(Demand::Request);
+    let news = AffinityNews {
+        bind: Some("tx".into()),
+        unbind: false,
+    };
+    let effects = answered_with(&mut stream, 200, news);
+    assert!(matches!(&effects[..], [Effect::Bind { key, .. }] if key == "tx"));
+    assert!(stream.is_binding());
+    assert_eq!(stream.handle(Event::Bound), [Effect::Answer]);
+    assert!(!stream.is_binding());
+    assert_eq!(stream.handle(Event::Bound), [], "once");
+}
+
+#[test]
+fn an_answer_that_failed_binds_and_unbinds_nothing() {
+    let key = KeyHash::from_bytes([1; 8]);
+    for (status, unbound) in [(200, Some(key)), (500, None)] {
+        let admitted = Admitted {
+            affinity: Some(key),
+            ..admitted(false)
+        };
+        let mut stream = holding_with(Demand::Request, admitted);
+        let news = AffinityNews {
+            bind: (status == 500).then(|| "tx".into()),
+            unbind: true,
+        };
+        assert_eq!(answered_with(&mut stream, status, news), []);
+        assert_eq!(end(&mut stream, CLEAN).unbind, unbound);
+    }
+}
+
+#[test]
+fn who_is_sent_elsewhere_owes_nothing() {
+    let mut stream = asking(Demand::Request);
+    let origin = Origin::parse("https://b.example.com").unwrap();
+    let answer = AdmitAnswer::Redirected(Redirected {
+        worker: WorkerId::parse("b").unwrap(),
+        origin: origin.clone(),
+    });
+    let effects = stream.handle(Event::Answered { answer, now_us: 1 });
+    assert_eq!(effects, [Effect::Redirect(origin)]);
+    assert_eq!(stream.handle(over()), []);
 }

@@ -1,7 +1,8 @@
 //! How a holder tells what it holds: beats, and the presence that ends when the holder does.
 
-use crate::id::{Address, HolderId, Incarnation, PoolName, WorkerId};
+use crate::id::{Address, HolderId, Incarnation, KeyHash, PoolName, WorkerId};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 pub const RENEW_PATH: &str = "/v1/renew";
 pub const PRESENCE_PATH: &str = "/v1/presence";
@@ -82,6 +83,9 @@ pub struct Place {
     pub address: Address,
     /// Number and lifetime number of each.
     pub leases: Vec<(u64, u64)>,
+    /// Whom those of these numbers are counted for.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub clients: BTreeMap<u64, KeyHash>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -101,6 +101,7 @@ fn a_full_batch_fits_the_body_limit() {
         session_us: Some(86_400_000_000),
         bytes_read: 1 << 50,
         bytes_written: 1 << 50,
+        unbind: Some(KeyHash::from_bytes([255; 8])),
     };
     let request = ReleaseRequest {
         pool: PoolName::parse(&"p".repeat(64)).unwrap(),

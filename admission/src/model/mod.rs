@@ -268,15 +268,9 @@ impl Pool {
             | Strategy::Nodeads
             | Strategy::Noerrors => 0,
         };
-        let chosen = match self.policy.strategy {
-            Strategy::LifetimeFirst => lifetime_first::choose(self),
-            Strategy::RoundRobin => round_robin::choose(self),
-            Strategy::LeastConnections => least_connections::choose(self),
-            Strategy::Random => random::choose(self),
-            Strategy::Sewt => sewt::choose(self, kind),
-            Strategy::Score => score::choose(self, request),
-            Strategy::Nodeads | Strategy::Noerrors => conduct::choose(self),
-        };
+        let own = self.own_worker(request, kind);
+        let drawn = own.is_none();
+        let chosen = own.or_else(|| self.choose(kind));
         let Some((id, mut worker)) = chosen.and_then(|id| self.workers.remove_entry(&id)) else {
             let open = self.workers.values().any(|worker| self.is_open(worker));
             return Decision::Denied(if open {
@@ -292,7 +286,7 @@ impl Pool {
         if self.limit_reached(&worker) {
             worker.state = State::Recycling;
         }
-        if self.draws() {
+        if self.draws() && drawn {
             self.dice.ring(&mut worker);
         }
         let decision = Decision::Admitted {
@@ -311,6 +305,26 @@ impl Pool {
         self.leases.insert(lease, taken);
         self.settle(&id, worker);
         decision
+    }
+
+    /// The worker that the request stands on keeps it, if it may be chosen at all.
+    fn own_worker(&self, request: &Request, kind: usize) -> Option<WorkerId> {
+        let own = request.own.as_ref()?;
+        let worker = self.workers.get(own)?;
+        let scored = self.policy.strategy != Strategy::Score || worker.scores[kind].is_some();
+        (self.may_be_chosen(worker) && scored).then(|| own.clone())
+    }
+
+    fn choose(&mut self, kind: usize) -> Option<WorkerId> {
+        match self.policy.strategy {
+            Strategy::LifetimeFirst => lifetime_first::choose(self),
+            Strategy::RoundRobin => round_robin::choose(self),
+            Strategy::LeastConnections => least_connections::choose(self),
+            Strategy::Random => random::choose(self),
+            Strategy::Sewt => sewt::choose(self, kind),
+            Strategy::Score => score::choose(self, kind),
+            Strategy::Nodeads | Strategy::Noerrors => conduct::choose(self),
+        }
     }
 
     pub fn release(&mut self, lease: u64, end: End) {

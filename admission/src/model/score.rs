@@ -1,4 +1,4 @@
-use super::{Pool, Request, Worker};
+use super::{Pool, Worker};
 use crate::id::WorkerId;
 use crate::message::{LoadReport, Operation, ServingStatus};
 use crate::policy::{Score, ScoreWeights};
@@ -10,18 +10,12 @@ pub(super) struct Load {
     pub(super) at: u64,
 }
 
-/// The worker it stands on; else a draw among the best, in proportion to their scores.
-pub(super) fn choose(pool: &mut Pool, request: &Request) -> Option<WorkerId> {
-    let kind = kind_of(request.operation);
+/// A draw among the best, in proportion to their scores.
+pub(super) fn choose(pool: &mut Pool, kind: usize) -> Option<WorkerId> {
     let value = |worker: &Worker| {
         let may = pool.may_be_chosen(worker);
         worker.scores[kind].filter(|_| may)
     };
-    if let Some(own) = &request.own
-        && (pool.workers.get(own).and_then(&value)).is_some()
-    {
-        return Some(own.clone());
-    }
     let mut candidates: Vec<(f64, u64, WorkerId)> = (pool.workers.iter())
         .filter_map(|(id, worker)| Some((value(worker)?, worker.chosen, id.clone())))
         .collect();

@@ -124,6 +124,7 @@ impl World {
                 let result = match answer {
                     AdmitAnswer::Admitted(admitted) => format!("admitted on {}", admitted.worker),
                     AdmitAnswer::Denied(denied) => denied.reason.as_str().to_owned(),
+                    AdmitAnswer::Redirected(_) => "redirected".to_owned(),
                 };
                 let lease = number(request.lease.seq);
                 format!("admit vm {} {lease}: {result}", vm(self, &request.holder))

@@ -32,6 +32,13 @@ struct KindLabel {
     kind: &'static str,
 }
 
+/// A limit's name is a setting's, never a client's word.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct LimitLabel {
+    pool: String,
+    limit: String,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct WorkerLabel {
     pool: String,
@@ -50,6 +57,7 @@ pub(super) fn registry(pools: &[(PoolName, PoolPage)]) -> Registry {
     let overlaps = Family::<PoolLabel, Counter>::default();
     let ejections = Family::<PoolLabel, Counter>::default();
     let holding = Holding::default();
+    let watching = Watching::default();
 
     for (pool, page) in pools {
         let (label, head) = (pool_label(pool), &page.head);
@@ -61,6 +69,7 @@ pub(super) fn registry(pools: &[(PoolName, PoolPage)]) -> Registry {
         overlaps.get_or_create(&label).inc_by(head.overlaps_total);
         ejections.get_or_create(&label).inc_by(head.ejections_total);
         holding.add(&label, head);
+        watching.add(&label, head);
         for (kind, count) in [
             ("fresh", head.fresh),
             ("open", head.open),
@@ -113,6 +122,7 @@ pub(super) fn registry(pools: &[(PoolName, PoolPage)]) -> Registry {
         ejections,
     );
     holding.register(&mut registry);
+    watching.register(&mut registry);
     registry
 }
 
@@ -152,6 +162,50 @@ impl Holding {
         registry.register("berth_quarantined_holders", help, self.quarantined);
         let help = "1 while the pool waits for its holders to tell what they hold";
         registry.register("berth_rebuilding", help, self.rebuilding);
+    }
+}
+
+/// Limits that are only watched, and how many clients and keys are kept.
+#[derive(Default)]
+struct Watching {
+    shadowed: Family<LimitLabel, Counter>,
+    clients: Family<PoolLabel, Gauge>,
+    bindings: Family<PoolLabel, Gauge>,
+    unbound: Family<PoolLabel, Counter>,
+    decisions: Family<PoolLabel, Counter>,
+    differed: Family<PoolLabel, Counter>,
+}
+
+impl Watching {
+    fn add(&self, label: &PoolLabel, head: &PoolHead) {
+        for (limit, count) in &head.shadowed {
+            let label = LimitLabel {
+                pool: label.pool.clone(),
+                limit: limit.clone(),
+            };
+            self.shadowed.get_or_create(&label).inc_by(*count);
+        }
+        let clients = head.clients.max(head.client_rates);
+        self.clients.get_or_create(label).set(clients as i64);
+        (self.bindings.get_or_create(label)).set(head.bindings as i64);
+        (self.unbound.get_or_create(label)).inc_by(head.unbound_total);
+        (self.decisions.get_or_create(label)).inc_by(head.shadow_decisions_total);
+        (self.differed.get_or_create(label)).inc_by(head.shadow_differed_total);
+    }
+
+    fn register(self, registry: &mut Registry) {
+        let help = "Requests that a limit which is only watched would have denied";
+        registry.register("berth_shadow_denials", help, self.shadowed);
+        let help = "Clients that are told apart now";
+        registry.register("berth_clients", help, self.clients);
+        let help = "Affinity keys that are bound to a worker now";
+        registry.register("berth_bindings", help, self.bindings);
+        let help = "Affinity keys that were not bound because affinity.keys_max are";
+        registry.register("berth_unbound", help, self.unbound);
+        let help = "Decisions that the strategy in the shadow saw";
+        registry.register("berth_shadow_decisions", help, self.decisions);
+        let help = "Those of them in which it would have chosen another worker";
+        registry.register("berth_shadow_differences", help, self.differed);
     }
 }
 

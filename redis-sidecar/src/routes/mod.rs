@@ -1,6 +1,7 @@
 //! The HTTP API. One file per family of verbs; here is what they share.
 
 mod admit;
+mod bind;
 mod explain;
 mod extract;
 mod health;
@@ -19,8 +20,8 @@ use crate::metrics::Metrics;
 use crate::presence::Presences;
 use crate::store::Store;
 use admission::message::{
-    ADMIT_PATH, ErrorAnswer, OBSERVE_PATH, PRESENCE_PATH, RELEASE_PATH, RENEW_PATH, SIDECAR_HEADER,
-    SIDECAR_HEADER_VALUE,
+    ADMIT_PATH, BIND_PATH, ErrorAnswer, OBSERVE_PATH, PRESENCE_PATH, RELEASE_PATH, RENEW_PATH,
+    SIDECAR_HEADER, SIDECAR_HEADER_VALUE,
 };
 use axum::extract::DefaultBodyLimit;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
@@ -100,6 +101,7 @@ pub fn app(state: App) -> Router {
         .route(ADMIT_PATH, post(admit::admit))
         .route(RELEASE_PATH, post(release::release))
         .route(OBSERVE_PATH, post(observe::observe))
+        .route(BIND_PATH, post(bind::bind))
         .route(
             RENEW_PATH,
             post(renew::renew).layer(DefaultBodyLimit::max(renew::BODY_BYTES_MAX)),

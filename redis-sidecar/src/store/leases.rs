@@ -3,22 +3,33 @@
 use super::{AGAIN_MAX, Call, Store, request_args, text_or_empty, unexpected};
 use crate::decode;
 use crate::error::StoreError;
+use crate::request_keys::{RequestKeys, hash};
 use admission::id::{Epoch, PoolName};
-use admission::message::{AdmitAnswer, AdmitRequest, Observation, ObserveAnswer, Release, Use};
+use admission::message::{
+    AdmitAnswer, AdmitRequest, BindAnswer, BindRequest, Observation, ObserveAnswer, Release, Use,
+};
 
 impl Store {
     pub async fn admit(&self, request: &AdmitRequest) -> Result<AdmitAnswer, StoreError> {
+        let keys = RequestKeys::of(request);
         let args = || {
             let known = request_args(request.bytes, request.operation, request.own.as_ref());
             let lease = [request.lease.seq.to_string(), request.lease.to_string()];
-            let proxy = request.holder.proxy.to_string();
-            lease.into_iter().chain(known).chain([proxy]).collect()
+            let bind = request.affinity.as_ref().is_some_and(|it| it.bind);
+            let rest = [
+                request.holder.proxy.to_string(),
+                text_or_empty(keys.client),
+                text_or_empty(keys.affinity),
+                u8::from(bind).to_string(),
+                u8::from(request.redirect).to_string(),
+            ];
+            lease.into_iter().chain(known).chain(rest).collect()
         };
         for _ in 0..AGAIN_MAX {
             let call = Call::of_holder("admit", &request.pool, &request.lease.epoch, args());
             let reply = self.run(call).await?;
             if reply != ["again"] {
-                return decode::decision(request, &reply)
+                return decode::decision(request, keys, &reply)
                     .ok_or_else(|| unexpected(&request.pool, "admit", reply));
             }
         }
@@ -47,11 +58,25 @@ impl Store {
                 text_or_empty(release.session_us),
                 release.bytes_read.to_string(),
                 release.bytes_written.to_string(),
+                text_or_empty(release.unbind),
             ]
         });
         let call = Call::of_holder("release", pool, epoch, args.collect());
         let reply = self.run(call).await?;
         decode::held(&reply).ok_or_else(|| unexpected(pool, "release", reply))
+    }
+
+    pub async fn bind(&self, request: &BindRequest) -> Result<BindAnswer, StoreError> {
+        let (pool, lease) = (&request.pool, &request.lease);
+        let key = hash(pool, &request.key);
+        let args = vec![lease.seq.to_string(), key.to_string()];
+        let call = Call::of_holder("bind", pool, &lease.epoch, args);
+        let reply = self.run(call).await?;
+        match reply.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            ["bound"] => Ok(BindAnswer { bound: true }),
+            ["unheld" | "full"] => Ok(BindAnswer { bound: false }),
+            _ => Err(unexpected(pool, "bind", reply)),
+        }
     }
 
     pub async fn observe(

@@ -134,6 +134,7 @@ impl Store {
                 place.worker.to_string(),
                 place.incarnation.to_string(),
                 place.address.to_string(),
+                text_or_empty(place.clients.get(number)),
             ]
         });
         let args = [request.beat.to_string()].into_iter().chain(told);

@@ -20,6 +20,7 @@ impl Store {
             request.max_concurrent.unwrap_or(0).to_string(),
             request.weight.to_string(),
             request.lifetime.unwrap_or(0).to_string(),
+            text_or_empty(request.origin.as_ref()),
         ];
         self.run_advised("register", pool, worker, args).await
     }

@@ -171,15 +171,15 @@ impl Pool {
     pub(crate) async fn admit(&self) -> Admitted {
         match self.ask(&self.mint()).await {
             AdmitAnswer::Admitted(admitted) => admitted,
-            AdmitAnswer::Denied(denied) => panic!("denied: {denied:?}"),
+            answer => panic!("not admitted: {answer:?}"),
         }
     }
 
     /// Asks for a new lease and must not get it.
     pub(crate) async fn denied(&self) -> DenyReason {
         match self.ask(&self.mint()).await {
-            AdmitAnswer::Admitted(admitted) => panic!("admitted: {admitted:?}"),
             AdmitAnswer::Denied(denied) => denied.reason,
+            answer => panic!("not denied: {answer:?}"),
         }
     }
 
@@ -242,7 +242,7 @@ impl Pool {
         adjust(&mut question);
         match self.store.admit(&question).await.expect("a decision") {
             AdmitAnswer::Admitted(admitted) => admitted,
-            AdmitAnswer::Denied(denied) => panic!("denied: {denied:?}"),
+            answer => panic!("not admitted: {answer:?}"),
         }
     }
 
@@ -353,6 +353,7 @@ pub(crate) fn registration(
         max_concurrent,
         weight,
         lifetime: None,
+        origin: None,
     }
 }
 

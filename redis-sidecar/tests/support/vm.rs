@@ -54,14 +54,14 @@ impl<'a> Vm<'a> {
         let number = self.mint();
         match self.ask(number).await {
             AdmitAnswer::Admitted(_) => number,
-            AdmitAnswer::Denied(denied) => panic!("denied: {denied:?}"),
+            answer => panic!("not admitted: {answer:?}"),
         }
     }
 
     pub(crate) async fn denied(&mut self, number: u64) -> DenyReason {
         match self.ask(number).await {
-            AdmitAnswer::Admitted(admitted) => panic!("admitted: {admitted:?}"),
             AdmitAnswer::Denied(denied) => denied.reason,
+            answer => panic!("not denied: {answer:?}"),
         }
     }
 
@@ -98,6 +98,11 @@ impl<'a> Vm<'a> {
             incarnation: admitted.incarnation.clone(),
             address: admitted.address,
             leases: vec![(*number, admitted.lifetime)],
+            clients: admitted
+                .client
+                .map(|client| (*number, client))
+                .into_iter()
+                .collect(),
         };
         self.held.iter().map(place).collect()
     }

@@ -46,6 +46,10 @@ pub(super) fn configuration(settings: &Settings, adjust: impl FnOnce(&mut Value)
     if let Some(listen) = settings.least_request {
         add_least_request(statics, listen, &settings.workers);
     }
+    if settings.verify_tokens {
+        let manager = manager(&mut statics["listeners"][0]);
+        insert_first(&mut manager["http_filters"], super::tokens::filter());
+    }
     let config_of_plugin = plugin_of(&mut config);
     let filename = &mut config_of_plugin["vm_config"]["code"]["local"]["filename"];
     // It is replaced, so no Envoy here would notice a shipped path that leads nowhere.
@@ -146,6 +150,13 @@ fn add_least_request(statics: &mut Value, listen: SocketAddr, workers: &[SocketA
 fn push(list: &mut Value, item: Value) {
     match list.as_array_mut() {
         Some(items) => items.push(item),
+        None => panic!("the shipped configuration has no list where it should"),
+    }
+}
+
+fn insert_first(list: &mut Value, item: Value) {
+    match list.as_array_mut() {
+        Some(items) => items.insert(0, item),
         None => panic!("the shipped configuration has no list where it should"),
     }
 }

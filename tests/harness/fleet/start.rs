@@ -127,6 +127,7 @@ impl Fleet {
             concurrency: 1,
             listeners: self.listeners,
             filter: self.filter,
+            verify_tokens: self.verify_tokens,
         };
         let adjust = |filter: &mut Value| {
             filter["pool"] = json!(pool());

@@ -4,7 +4,7 @@ use super::server::{self, Server, Site};
 use super::{Serving, Settings};
 use crate::api::Api;
 use crate::http::Failure;
-use admission::id::{Address, Incarnation};
+use admission::id::{Address, Incarnation, Origin};
 use admission::message::{
     Advice, HeartbeatRequest, LoadReport, RegisterRequest, ServingStatus, WorkerAnswer,
 };
@@ -128,6 +128,7 @@ impl Agent {
             max_concurrent: self.settings.max_concurrent,
             weight: 1.0,
             lifetime: self.lifetime,
+            origin: Origin::parse(&format!("http://{}", self.address)).ok(),
         };
         self.api.register(&self.settings.id, &request).await
     }

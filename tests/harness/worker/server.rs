@@ -15,7 +15,7 @@ use serde_json::json;
 use std::convert::Infallible;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
@@ -28,6 +28,10 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 /// Says who served, so that clients need not ask.
 pub const WORKER_HEADER: &str = "x-worker";
 
+/// Begins a transaction, whose id the answer carries.
+const BEGIN_PATH: &str = "/tx/begin";
+const TRANSACTION_HEADER: &str = "x-tx-id";
+
 /// What stays the same over a worker's restarts.
 #[derive(Debug)]
 pub(super) struct Site {
@@ -35,6 +39,8 @@ pub(super) struct Site {
     delay: Duration,
     /// 0 when upgrades succeed.
     fail_upgrade_with: AtomicU16,
+    /// Transactions so far.
+    begun: AtomicU64,
     open: watch::Sender<usize>,
     pub(super) journal: Journal,
 }
@@ -48,6 +54,7 @@ impl Site {
             id: settings.id.to_string(),
             delay: settings.delay,
             fail_upgrade_with: AtomicU16::new(status),
+            begun: AtomicU64::new(0),
             open: watch::Sender::new(0),
             journal: Journal::default(),
         }
@@ -183,9 +190,17 @@ async fn respond(
 async fn answer(request: &Request<Incoming>, site: &Arc<Site>) -> Response<Body> {
     let _occupied = Occupied::new(site.clone());
     tokio::time::sleep(site.delay).await;
-    let (path, active) = (request.uri().path(), *site.open.borrow());
-    let body = json!({"worker": site.id, "path": path, "active": active});
-    Response::new(Body::from(format!("{body}\n")))
+    let (uri, active) = (request.uri(), *site.open.borrow());
+    let (path, query) = (uri.path(), uri.query());
+    let body = json!({"worker": site.id, "path": path, "query": query, "active": active});
+    let mut response = Response::new(Body::from(format!("{body}\n")));
+    if path == BEGIN_PATH {
+        let number = site.begun.fetch_add(1, Ordering::Relaxed);
+        if let Ok(id) = HeaderValue::from_str(&format!("{}-{number}", site.id)) {
+            response.headers_mut().insert(TRANSACTION_HEADER, id);
+        }
+    }
+    response
 }
 
 async fn upgrade(

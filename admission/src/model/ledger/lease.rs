@@ -101,6 +101,8 @@ impl Ledger {
             active: life.active,
             lifetime: lease.lifetime,
             probe: false,
+            client: None,
+            affinity: None,
         })
     }
 

@@ -44,6 +44,7 @@ fn ledger_with(settings: Settings) -> Ledger {
             max_concurrent: None,
             weight: 1.0,
             lifetime: None,
+            origin: None,
         },
     );
     pass(&mut ledger, 1_000_000, 2_000);
@@ -59,7 +60,7 @@ fn pass(ledger: &mut Ledger, from_ms: u64, ms: u64) {
 
 fn admit(ledger: &mut Ledger, seq: u64) -> Option<DenyReason> {
     match ledger.admit(&AdmitRequest::new(pool(), holder(), lease(seq))) {
-        AdmitAnswer::Admitted(_) => None,
+        AdmitAnswer::Admitted(_) | AdmitAnswer::Redirected(_) => None,
         AdmitAnswer::Denied(denied) => Some(denied.reason),
     }
 }
