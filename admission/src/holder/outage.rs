@@ -133,13 +133,11 @@ impl Holder {
     }
 }
 
-/// Whether the worker is likely to serve the next session as well.
+/// Whether the worker is likely to serve the next session as well. A reset says nothing against it: a worker that
+/// closes a WebSocket's connection, as it should after the goodbye, looks like this.
 fn serves_on(outcome: Outcome) -> bool {
     match outcome {
-        Outcome::Success | Outcome::Warning | Outcome::Unknown => true,
-        Outcome::ConnectFailed
-        | Outcome::ResetBeforeHeaders
-        | Outcome::Reset
-        | Outcome::Timeout => false,
+        Outcome::Success | Outcome::Warning | Outcome::Unknown | Outcome::Reset => true,
+        Outcome::ConnectFailed | Outcome::ResetBeforeHeaders | Outcome::Timeout => false,
     }
 }

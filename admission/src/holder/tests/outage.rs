@@ -78,7 +78,7 @@ fn a_worker_that_failed_a_session_is_not_given_another() {
         (Outcome::Unknown, true),
         (Outcome::ConnectFailed, false),
         (Outcome::ResetBeforeHeaders, false),
-        (Outcome::Reset, false),
+        (Outcome::Reset, true),
         (Outcome::Timeout, false),
     ] {
         let (mut holder, leases) = cut_off(2);
