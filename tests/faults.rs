@@ -4,6 +4,7 @@ mod faults {
     mod clients;
     mod judge;
     mod listener;
+    mod local_share;
     mod messages;
     mod network;
     mod proxy;

@@ -29,7 +29,12 @@ pub enum RouteBy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnOutage {
+    /// They are refused.
     Deny,
+    /// They go, without a lease, where Envoy's routes send what the filter has marked.
+    Allow,
+    /// They take the places that sessions of this holder leave meanwhile; else they are refused.
+    LocalShare,
 }
 
 /// What happens to live sessions whose places the store gives to others.
@@ -444,6 +449,19 @@ mod tests {
         ] {
             let refusal = affinity(json).unwrap_err();
             assert!(refusal.contains(named), "{json}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn outages_are_met_in_one_of_three_ways() {
+        for (text, expected) in [
+            ("deny", OnOutage::Deny),
+            ("allow", OnOutage::Allow),
+            ("local_share", OnOutage::LocalShare),
+        ] {
+            let json = format!(r#"{{"pool": "p", "on_outage": "{text}"}}"#);
+            let config = FilterConfig::parse(json.as_bytes()).unwrap();
+            assert_eq!(config.on_outage, expected);
         }
     }
 

@@ -1,10 +1,15 @@
 //! One holder's side of the lease protocol (docs/leases.md): when it beats, whether it is present, and
 //! when its news goes out. The filter asks what is due, does it, and tells how it went.
 
-use crate::config::OnLeaseLost;
+mod outage;
+
+pub use outage::{News, Toll};
+
+use crate::config::{OnLeaseLost, OnOutage};
 use crate::id::{HolderId, LeaseId, PoolName};
 use crate::inventory::{Delivery, Inventory};
 use crate::message::{DenyReason, RenewAnswer, RenewRequest, Verdict, mix};
+use outage::{Outage, SILENCE_MARGIN_US};
 
 /// From one beat to the next, give or take a fifth, so that the beats of a fleet spread. Sooner where
 /// holders are believed for less than 12 s: four beats are to fit.
@@ -32,11 +37,15 @@ pub enum Errand {
     Deliver(Delivery),
     /// The places may be others' soon, or are already: close these sessions.
     Close(Vec<u64>),
+    /// Say it, and count it.
+    Tell(News),
 }
 
 #[derive(Debug)]
 enum Presence {
-    Open,
+    Open {
+        since_us: u64,
+    },
     /// Not before this time.
     Closed {
         until_us: u64,
@@ -55,6 +64,7 @@ pub struct Holder {
     pool: PoolName,
     id: HolderId,
     on_lease_lost: OnLeaseLost,
+    on_outage: OnOutage,
     inventory: Inventory,
     presence: Presence,
     presences: u64,
@@ -74,6 +84,12 @@ pub struct Holder {
     /// News is not sent before this time, because the last delivery failed.
     deliver_due_us: u64,
     delivery_retry_us: u64,
+    outage: Option<Outage>,
+    news: Vec<News>,
+    /// Until then, by the last beat that was answered, places may be taken again.
+    share_until_us: Option<u64>,
+    /// Since when the store may have heard of a presence's end, and of nothing that speaks against it.
+    presence_broken_us: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -81,6 +97,7 @@ pub struct Settings {
     pub backlog_max: usize,
     pub delivery_retry_ms: u64,
     pub on_lease_lost: OnLeaseLost,
+    pub on_outage: OnOutage,
 }
 
 impl Holder {
@@ -90,6 +107,7 @@ impl Holder {
             pool,
             id,
             on_lease_lost: settings.on_lease_lost,
+            on_outage: settings.on_outage,
             presence: Presence::Closed { until_us: 0 },
             presences: 0,
             sent: None,
@@ -102,6 +120,10 @@ impl Holder {
             deliveries: 0,
             deliver_due_us: 0,
             delivery_retry_us: settings.delivery_retry_ms.saturating_mul(1000),
+            outage: None,
+            news: Vec::new(),
+            share_until_us: None,
+            presence_broken_us: None,
         }
     }
 
@@ -139,9 +161,15 @@ impl Holder {
         let mut errands = Vec::new();
         errands.extend(self.presence_due(now_us));
         errands.extend(self.beat_due(now_us));
+        if !self.shares(now_us) {
+            self.inventory.end_spares();
+        }
         errands.extend(self.fence_due(now_us));
         while let Some(delivery) = self.delivery_due(now_us) {
             errands.push(Errand::Deliver(delivery));
+        }
+        for news in std::mem::take(&mut self.news) {
+            errands.push(Errand::Tell(news));
         }
         errands
     }
@@ -149,14 +177,14 @@ impl Holder {
     fn presence_due(&mut self, now_us: u64) -> Option<Errand> {
         match self.presence {
             Presence::Closed { until_us } if now_us >= until_us => {
-                self.presence = Presence::Open;
+                self.presence = Presence::Open { since_us: now_us };
                 self.presences = self.presences.saturating_add(1);
                 // Not sooner: a beat that overtook the news of the end would not speak against it.
                 self.hurry(now_us);
                 let number = self.presences;
                 Some(Errand::BePresent { number })
             }
-            Presence::Closed { .. } | Presence::Open => None,
+            Presence::Closed { .. } | Presence::Open { .. } => None,
         }
     }
 
@@ -164,6 +192,7 @@ impl Holder {
         let lost = |sent: &Sent| now_us >= sent.at_us.saturating_add(BEAT_LOST_US);
         if self.sent.as_ref().is_some_and(lost) {
             self.sent = None;
+            self.beat_failed(now_us);
         }
         if self.sent.is_some() || now_us < self.beat_due_us {
             return None;
@@ -211,6 +240,7 @@ impl Holder {
         };
         let Some(answer) = answer else {
             self.beat_due_us = sent.at_us.saturating_add(RETRY_US);
+            self.beat_failed(now_us);
             return;
         };
         let ttl_us = answer.lease_ttl_ms.saturating_mul(1000);
@@ -221,6 +251,16 @@ impl Holder {
             .unwrap_or_default()
             .min(BEAT_US);
         self.fence_us = Some(believed_us.saturating_sub(FENCE_US.min(beat_us)));
+        let margin_us = SILENCE_MARGIN_US.min(beat_us.saturating_mul(2));
+        self.share_until_us = Some(believed_us.saturating_sub(margin_us));
+        if let Presence::Open { since_us } = self.presence
+            && sent.at_us >= since_us
+        {
+            self.presence_broken_us = None;
+        }
+        if answer.lost {
+            self.inventory.end_spares();
+        }
         if answer.lost && self.on_lease_lost == OnLeaseLost::Close {
             self.closing = self.inventory.held().collect();
         }
@@ -234,6 +274,7 @@ impl Holder {
             // process, is about a time long past.
             Verdict::Kept => (sent.at_us).saturating_add(self.interval_us(beat, beat_us)),
         };
+        self.beat_heard(sent.at_us, now_us);
     }
 
     fn hear_of_rebuild(&mut self, rebuild: Option<u64>) {
@@ -249,6 +290,9 @@ impl Holder {
             return;
         }
         let pause_us = if answered { 0 } else { RETRY_US };
+        if !answered {
+            self.presence_broken_us.get_or_insert(now_us);
+        }
         let until_us = now_us.saturating_add(pause_us);
         self.presence = Presence::Closed { until_us };
     }
@@ -263,6 +307,7 @@ impl Holder {
         self.deliveries = self.deliveries.saturating_sub(1);
         self.inventory.take_back(delivery);
         self.deliver_due_us = now_us.saturating_add(self.delivery_retry_us);
+        self.doubt(now_us);
     }
 
     /// Beats as soon as it may.

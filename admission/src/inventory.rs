@@ -1,14 +1,16 @@
 //! What one holder has: leases asked for, held, and ended; and the news it has yet to deliver.
 
 mod outbox;
+mod spare;
 
 pub use outbox::Outbox;
 
 use crate::id;
 use crate::id::{Address, Epoch, Incarnation, KeyHash, LeaseId, WorkerId};
 use crate::message::{
-    Admitted, BATCH_MAX, Held, Observation, Place, Release, RenewRequest, UNDER_WAY_MAX,
+    Admitted, BATCH_MAX, Held, Observation, Place, Release, RenewRequest, UNDER_WAY_MAX, Use,
 };
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
@@ -27,6 +29,9 @@ pub struct Inventory {
     lives: BTreeMap<(WorkerId, Incarnation), Rc<Life>>,
     releases: Outbox<Release>,
     observations: Outbox<Observation>,
+    /// The releases of places that are held without a session, see `spare`.
+    spares: Vec<Release>,
+    spares_max: usize,
 }
 
 /// One life of a worker. Many leases share it, and each costs a pointer.
@@ -35,6 +40,8 @@ struct Life {
     worker: WorkerId,
     incarnation: Incarnation,
     address: Address,
+    /// Sessions that this holder has on it.
+    sessions: Cell<u64>,
 }
 
 #[derive(Debug)]
@@ -42,6 +49,8 @@ struct HeldLease {
     life: Rc<Life>,
     lifetime: u64,
     client: Option<KeyHash>,
+    /// A session that left its place to another has used the lease up, whatever becomes of the other.
+    used: bool,
 }
 
 /// News on its way to the sidecar, to be kept until it is known to have arrived.
@@ -77,6 +86,8 @@ impl Inventory {
             lives: BTreeMap::new(),
             releases: Outbox::new(backlog_max),
             observations: Outbox::new(backlog_max),
+            spares: Vec::new(),
+            spares_max: backlog_max,
         }
     }
 
@@ -99,15 +110,19 @@ impl Inventory {
     pub fn admitted(&mut self, admitted: &Admitted) {
         let number = admitted.lease.seq;
         self.asking.remove(&number);
-        let life = self.life_of(admitted);
+        // A place that is taken again has been held all the time.
+        if self.held.contains_key(&number) {
+            return;
+        }
         let lease = HeldLease {
-            life,
+            life: self.life_of(admitted),
             lifetime: admitted.lifetime,
             client: admitted.client,
+            used: false,
         };
-        if self.held.insert(number, lease).is_none() {
-            self.sum.add(number);
-        }
+        lease.life.enter();
+        self.held.insert(number, lease);
+        self.sum.add(number);
     }
 
     /// The sidecar said no: nothing is owed.
@@ -118,8 +133,21 @@ impl Inventory {
     pub fn ended(&mut self, release: Release) {
         let number = release.lease.seq;
         self.asking.remove(&number);
+        let last = (self.held.get(&number)).is_some_and(|lease| lease.life.leave());
+        self.let_go(release);
+        if last {
+            self.end_unwitnessed();
+        }
+    }
+
+    /// The lease is held no more; its release goes out.
+    fn let_go(&mut self, mut release: Release) {
+        let number = release.lease.seq;
         if let Some(lease) = self.held.remove(&number) {
             self.sum.remove(number);
+            if lease.used {
+                release.r#use = Use::Used;
+            }
             self.forget_life(lease.life);
         }
         self.ending.insert(number);
@@ -254,6 +282,7 @@ impl Inventory {
                 worker: admitted.worker.clone(),
                 incarnation: admitted.incarnation.clone(),
                 address: admitted.address,
+                sessions: Cell::new(0),
             })
         });
         life.clone()

@@ -56,8 +56,16 @@ pub enum Event {
     Wanted { lease: LeaseId, demand: Demand },
     /// The sidecar answered.
     Answered { answer: AdmitAnswer, now_us: u64 },
+    /// The request needs a lease, and its holder has a place at hand: nobody need be asked.
+    Placed {
+        admitted: Admitted,
+        demand: Demand,
+        now_us: u64,
+    },
     /// The sidecar could not be asked, or its answer is none.
     Failed,
+    /// The same, but the holder has a place at hand.
+    Rescued { admitted: Admitted, now_us: u64 },
     /// The watchdog found the stream; if it still waits, it waited too long.
     Overdue,
     /// Response headers are on their way to the client.
@@ -163,6 +171,18 @@ impl Lifecycle {
             (State::Asking(asking), Event::Answered { answer, now_us }) => {
                 self.answered(asking, answer, now_us)
             }
+            (
+                State::Fresh,
+                Event::Placed {
+                    admitted,
+                    demand,
+                    now_us,
+                },
+            ) => vec![self.route(admitted, demand, now_us)],
+            (State::Asking(asking), Event::Rescued { admitted, now_us }) => vec![
+                self.route(admitted, asking.demand, now_us),
+                Effect::Release(Release::unused(asking.lease)),
+            ],
             (State::Asking(asking), Event::Failed) => refused_and_released(asking, Refusal::Outage),
             (State::Asking(asking), Event::Overdue) => {
                 refused_and_released(asking, Refusal::Overdue)
@@ -209,21 +229,23 @@ impl Lifecycle {
             AdmitAnswer::Admitted(admitted) if admitted.lease != asking.lease => {
                 refused_and_released(asking, Refusal::Outage)
             }
-            AdmitAnswer::Admitted(admitted) => {
-                self.state = State::Holding(Holding {
-                    lease: asking.lease,
-                    demand: asking.demand,
-                    probe: admitted.probe,
-                    routed_at_us: now_us,
-                    response: Response::None,
-                    handshake_us: None,
-                    affinity: admitted.affinity,
-                    binding: false,
-                    unbind: false,
-                });
-                vec![Effect::Route(admitted)]
-            }
+            AdmitAnswer::Admitted(admitted) => vec![self.route(admitted, asking.demand, now_us)],
         }
+    }
+
+    fn route(&mut self, admitted: Admitted, demand: Demand, now_us: u64) -> Effect {
+        self.state = State::Holding(Holding {
+            lease: admitted.lease.clone(),
+            demand,
+            probe: admitted.probe,
+            routed_at_us: now_us,
+            response: Response::None,
+            handshake_us: None,
+            affinity: admitted.affinity,
+            binding: false,
+            unbind: false,
+        });
+        Effect::Route(admitted)
     }
 
     fn responding(

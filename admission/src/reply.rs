@@ -1,7 +1,6 @@
 //! What a client is told when it is not let in.
 
 use crate::message::{Denied, DenyReason};
-use serde_json::json;
 
 pub const REASON_HEADER: &str = "x-berth-reason";
 
@@ -69,14 +68,13 @@ impl Refusal {
         self.retry_after_ms().div_ceil(1000).max(1)
     }
 
+    /// JSON, written by hand: both words are our own, and the filter is kilobytes smaller for it.
     pub fn body(self) -> String {
-        json!({
-            "error": "not_admitted",
-            "reason": self.reason(),
-            "retry_after_s": self.retry_after_s(),
-            "retry_after_ms": self.retry_after_ms(),
-        })
-        .to_string()
+        let (reason, retry_after_s) = (self.reason(), self.retry_after_s());
+        let retry_after_ms = self.retry_after_ms();
+        format!(
+            r#"{{"error":"not_admitted","reason":"{reason}","retry_after_s":{retry_after_s},"retry_after_ms":{retry_after_ms}}}"#
+        )
     }
 }
 

@@ -2,6 +2,7 @@
 //! them, so a gauge is only ever moved by differences.
 
 use crate::host;
+use admission::holder::News;
 use admission::message::DenyReason;
 use admission::reply::Refusal;
 
@@ -18,6 +19,10 @@ pub(crate) struct Metrics {
     active: Metric,
     dropped: Metric,
     closed: Metric,
+    fallback: Metric,
+    reused: Metric,
+    outage: Metric,
+    outage_begins: Metric,
 }
 
 impl Metrics {
@@ -37,6 +42,10 @@ impl Metrics {
             active: host::define_gauge("berth.active"),
             dropped: host::define_counter("berth.dropped"),
             closed: host::define_counter("berth.closed"),
+            fallback: host::define_counter("berth.fallback"),
+            reused: host::define_counter("berth.reused"),
+            outage: host::define_gauge("berth.outage"),
+            outage_begins: host::define_counter("berth.outage_begins"),
         }
     }
 
@@ -74,6 +83,26 @@ impl Metrics {
     /// A session that was ended because its lease was lost.
     pub(crate) fn closed(&self) {
         host::add_to_metric(self.closed, 1);
+    }
+
+    /// A request that went on without a lease.
+    pub(crate) fn fell_back(&self) {
+        host::add_to_metric(self.fallback, 1);
+    }
+
+    /// A place that was taken again, while nobody could be asked.
+    pub(crate) fn reused(&self) {
+        host::add_to_metric(self.reused, 1);
+    }
+
+    pub(crate) fn outage(&self, news: News) {
+        match news {
+            News::Begun => {
+                host::add_to_metric(self.outage, 1);
+                host::add_to_metric(self.outage_begins, 1);
+            }
+            News::Over(_) => host::add_to_metric(self.outage, -1),
+        }
     }
 
     /// News that will never reach the sidecar.

@@ -52,6 +52,10 @@ impl Root {
                     vm.close(self.context, &numbers);
                     continue;
                 }
+                Errand::Tell(news) => {
+                    vm.tell(news);
+                    continue;
+                }
             };
             match sent {
                 Ok(token) => {

@@ -12,8 +12,13 @@ const ORIGINAL_DST_HEADER: &str = "x-envoy-original-dst-host";
 /// …and this filter state before any header, on Envoy 1.37 and later.
 const ORIGINAL_DST_STATE: &str = "envoy.network.transport_socket.original_dst_address";
 
-/// Clients may send these headers too, and would then choose their own destination.
+/// Marks a request that goes on without a lease, because there was nobody to ask: routes match it.
+const FALLBACK_HEADER: &str = "x-berth-fallback";
+
+/// Clients may send these headers too, and would then choose their own destination. So they are removed
+/// from every request, whatever becomes of it and whatever the settings are.
 pub(crate) fn strip_request(config: &FilterConfig) {
+    host::remove_request_header(FALLBACK_HEADER);
     host::remove_request_header(ORIGINAL_DST_HEADER);
     host::remove_request_header(&config.address_header);
 }
@@ -52,6 +57,12 @@ fn hide_hops() {
     if carried::hops(&path) > 0 {
         host::set_request_header_bytes(":path", &carried::without_hops(&path));
     }
+}
+
+/// Sends the request where Envoy's routes send what is marked.
+pub(crate) fn fall_back() -> Result<(), Status> {
+    host::set_request_header(FALLBACK_HEADER, "outage")?;
+    host::clear_route_cache()
 }
 
 /// Envoy's protobuf message SetEnvoyFilterStateArguments: path = 1, value = 2, both text; the life

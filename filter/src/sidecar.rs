@@ -76,6 +76,13 @@ fn affinity_of(config: &AffinityConfig, path: &[u8]) -> Option<AffinityRequest> 
     })
 }
 
+/// Whether the request carries an affinity key.
+pub(crate) fn is_bound_somewhere(vm: &Vm) -> bool {
+    let path = || host::request_header(":path").unwrap_or_default();
+    let affinity = vm.config.affinity.as_ref();
+    affinity.is_some_and(|it| affinity_of(it, &path()).is_some())
+}
+
 /// Has a key bound that the worker's answer carries; the stream in effect will hear the answer.
 pub(crate) fn bind(vm: &Vm, lease: LeaseId, key: String) -> Result<u32, Status> {
     let request = BindRequest {

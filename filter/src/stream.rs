@@ -1,6 +1,6 @@
 //! One HTTP stream: Envoy's callbacks become events.
 
-use crate::vm::Vm;
+use crate::vm::{Turn, Vm};
 use crate::{host, routing, sidecar};
 use admission::carried;
 use admission::config::Bind;
@@ -30,7 +30,7 @@ impl Stream {
     }
 
     fn handle(&self, event: Event) {
-        self.vm.handle(self.context, &self.lifecycle, event);
+        (self.vm).handle(self.context, &self.lifecycle, event, Turn::Later);
     }
 
     fn affinity_news(&self) -> AffinityNews {
@@ -66,14 +66,15 @@ impl Context for Stream {
         }
         // After a stop of the whole process, an old answer may be heard before any timer is.
         if self.vm.is_overdue(self.context) {
-            return self.handle(Event::Overdue);
+            let event = self.vm.unanswered(&self.lifecycle, Event::Overdue);
+            return self.handle(event);
         }
         self.handle(match sidecar::admit_answer(headers) {
             Some(answer) => Event::Answered {
                 answer,
                 now_us: host::now_us(),
             },
-            None => Event::Failed,
+            None => self.vm.unanswered(&self.lifecycle, Event::Failed),
         });
     }
 
@@ -96,17 +97,11 @@ impl HttpContext for Stream {
         };
         let config = &self.vm.config;
         self.unbinds = inspect::unbinds(config, &request.path);
-        match demand(config, &request) {
-            Demand::Pass => {
-                self.handle(Event::Passed);
-                Action::Continue
-            }
-            demand @ (Demand::Upgrade | Demand::Request) => {
-                let lease = self.vm.mint();
-                self.handle(Event::Wanted { lease, demand });
-                Action::Pause
-            }
-        }
+        let event = match demand(config, &request) {
+            Demand::Pass => Event::Passed,
+            demand @ (Demand::Upgrade | Demand::Request) => self.vm.begin(demand),
+        };
+        (self.vm).handle(self.context, &self.lifecycle, event, Turn::Now)
     }
 
     fn on_http_response_headers(&mut self, _headers: usize, _end_of_stream: bool) -> Action {
@@ -114,12 +109,13 @@ impl HttpContext for Stream {
         let status = host::response_header(":status")
             .and_then(|status| std::str::from_utf8(&status).ok()?.parse().ok())
             .unwrap_or(0);
-        self.handle(Event::Responding {
+        let event = Event::Responding {
             status,
             author: host::response_author(),
             now_us: host::now_us(),
             affinity: self.affinity_news(),
-        });
+        };
+        (self.vm).handle(self.context, &self.lifecycle, event, Turn::Now);
         if self.lifecycle.borrow().is_binding() {
             Action::Pause
         } else {

@@ -4,12 +4,13 @@
 use crate::metrics::Metrics;
 use crate::{host, routing, sidecar};
 use admission::carried;
-use admission::config::FilterConfig;
-use admission::holder::{self, Holder};
-use admission::id::{Epoch, HolderId, LeaseId, Origin, ProxyId};
+use admission::config::{FilterConfig, OnOutage};
+use admission::holder::{self, Holder, News, Toll};
+use admission::id::{Epoch, HolderId, Origin, ProxyId};
+use admission::inspect::Demand;
 use admission::lifecycle::{Effect, Event, Lifecycle};
 use admission::reply::{REASON_HEADER, Refusal};
-use proxy_wasm::types::Status;
+use proxy_wasm::types::{Action, Status};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -33,6 +34,14 @@ pub(crate) struct Vm {
     tick: Cell<Duration>,
 }
 
+/// Whether Envoy waits for the callback that is running to say if the request goes on, or holds the
+/// request until it is told to resume.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    Now,
+    Later,
+}
+
 struct Waiting {
     lifecycle: Rc<RefCell<Lifecycle>>,
     since_us: u64,
@@ -52,6 +61,7 @@ impl Vm {
             backlog_max: config.release_backlog_max,
             delivery_retry_ms: config.release_retry_ms,
             on_lease_lost: config.on_lease_lost,
+            on_outage: config.on_outage,
         };
         Self {
             holder: RefCell::new(Holder::new(config.pool.clone(), id.clone(), settings)),
@@ -64,12 +74,60 @@ impl Vm {
         }
     }
 
-    pub(crate) fn mint(&self) -> LeaseId {
-        self.holder.borrow_mut().mint()
+    /// A request needs a lease: it is asked for, or there is a place at hand.
+    pub(crate) fn begin(&self, demand: Demand) -> Event {
+        let now_us = host::now_us();
+        let mut holder = self.holder.borrow_mut();
+        let at_hand = if sidecar::is_bound_somewhere(self) {
+            None
+        } else {
+            holder.reuse(now_us)
+        };
+        match at_hand {
+            Some(admitted) => {
+                self.metrics.reused();
+                Event::Placed {
+                    admitted,
+                    demand,
+                    now_us,
+                }
+            }
+            None => Event::Wanted {
+                lease: holder.mint(),
+                demand,
+            },
+        }
     }
 
-    /// Lets the lifecycle decide and carries the effects out, for the stream that is in effect.
-    pub(crate) fn handle(&self, context: u32, lifecycle: &Rc<RefCell<Lifecycle>>, event: Event) {
+    /// Nobody answered the stream's question: there may be a place at hand all the same.
+    pub(crate) fn unanswered(&self, lifecycle: &RefCell<Lifecycle>, otherwise: Event) -> Event {
+        // A place that nobody waits for would be lost.
+        if !lifecycle.borrow().is_asking() {
+            return otherwise;
+        }
+        let now_us = host::now_us();
+        if sidecar::is_bound_somewhere(self) {
+            self.holder.borrow_mut().bound_ask_failed(now_us);
+            return otherwise;
+        }
+        match self.holder.borrow_mut().ask_failed(now_us) {
+            Some(admitted) => {
+                self.metrics.reused();
+                Event::Rescued { admitted, now_us }
+            }
+            None => otherwise,
+        }
+    }
+
+    /// Lets the lifecycle decide and carries the effects out, for the stream that is in effect. Returns
+    /// what its callback is to tell Envoy.
+    pub(crate) fn handle(
+        &self,
+        context: u32,
+        lifecycle: &Rc<RefCell<Lifecycle>>,
+        event: Event,
+        turn: Turn,
+    ) -> Action {
         let (asked, was_holding) = {
             let lifecycle = lifecycle.borrow();
             (lifecycle.asked(), lifecycle.is_holding())
@@ -92,14 +150,24 @@ impl Vm {
         } else {
             self.waiting.borrow_mut().remove(&context);
         }
+        let mut action = Action::Pause;
         for effect in effects {
             self.note(context, asked, &effect);
             let binds = matches!(effect, Effect::Bind { .. });
-            if self.carry_out(effect).is_err() {
-                let event = if binds { Event::Bound } else { Event::Failed };
-                self.handle(context, lifecycle, event);
+            match self.carry_out(effect, turn) {
+                Ok(Action::Continue) => action = Action::Continue,
+                Ok(_) => {}
+                Err(_) => {
+                    let event = if binds {
+                        Event::Bound
+                    } else {
+                        self.unanswered(lifecycle, Event::Failed)
+                    };
+                    action = self.handle(context, lifecycle, event, turn);
+                }
             }
         }
+        action
     }
 
     /// Keeps the inventory in step. `asked` is the lease that the stream waited for until now.
@@ -123,7 +191,7 @@ impl Vm {
             Effect::Observe(observation) => holder.inventory().observe(observation.clone()),
             Effect::Release(release) => {
                 self.holding.borrow_mut().remove(&release.lease.seq);
-                holder.inventory().ended(release.clone());
+                holder.ended(release.clone(), host::now_us());
             }
             Effect::Refuse(Refusal::Outage | Refusal::Overdue | Refusal::TooManyHops)
             | Effect::Pass
@@ -134,32 +202,51 @@ impl Vm {
     }
 
     /// An error means that the stream cannot go on as decided.
-    fn carry_out(&self, effect: Effect) -> Result<(), Status> {
+    fn carry_out(&self, effect: Effect, turn: Turn) -> Result<Action, Status> {
         match effect {
-            Effect::Pass => {}
+            Effect::Pass => return Ok(Action::Continue),
             Effect::Ask(lease) => {
                 sidecar::ask(self, lease)?;
             }
             Effect::Route(admitted) => {
                 self.metrics.admitted();
-                match routing::name(&self.config, admitted.address) {
-                    Ok(()) => host::resume_request(),
-                    // The stream holds its lease; its end gives it back.
-                    Err(status) => {
-                        log::error!("Envoy was not told the worker's address: {status:?}");
-                        self.refuse(Refusal::Outage);
-                    }
-                }
+                // If this fails, the stream holds its lease all the same; its end gives it back.
+                let told = routing::name(&self.config, admitted.address);
+                return Ok(self.go_on(told, turn));
+            }
+            Effect::Refuse(Refusal::Outage | Refusal::Overdue)
+                if self.config.on_outage == OnOutage::Allow =>
+            {
+                self.metrics.fell_back();
+                return Ok(self.go_on(routing::fall_back(), turn));
             }
             Effect::Refuse(refusal) => self.refuse(refusal),
             Effect::Redirect(origin) => self.redirect(&origin),
             Effect::Bind { lease, key } => {
                 sidecar::bind(self, lease, key)?;
             }
-            Effect::Answer => host::resume_response(),
+            // Within the answer's own callback it goes on by itself.
+            Effect::Answer => {
+                if turn == Turn::Later {
+                    host::resume_response();
+                }
+            }
             Effect::Observe(_) | Effect::Release(_) => self.wake(),
         }
-        Ok(())
+        Ok(Action::Pause)
+    }
+
+    /// Lets the request go on where Envoy was told to send it.
+    fn go_on(&self, told: Result<(), Status>, turn: Turn) -> Action {
+        match (told, turn) {
+            (Ok(()), Turn::Now) => return Action::Continue,
+            (Ok(()), Turn::Later) => host::resume_request(),
+            (Err(status), _) => {
+                log::error!("Envoy was not told where to send a request: {status:?}");
+                self.refuse(Refusal::Outage);
+            }
+        }
+        Action::Pause
     }
 
     /// Whether a key is bound that a worker's answer carried. If not, it leads nowhere: requests with
@@ -190,6 +277,24 @@ impl Vm {
             (REASON_HEADER, refusal.reason()),
         ];
         host::reply(refusal.status(), headers, &refusal.body());
+    }
+
+    /// Outages are said when they begin and when they end, by each VM for itself.
+    pub(crate) fn tell(&self, news: News) {
+        self.metrics.outage(news);
+        match news {
+            News::Begun => {
+                log::warn!("outage: no answer from the sidecar, or from Redis behind it")
+            }
+            News::Over(Toll {
+                lasted_ms,
+                unanswered,
+                reused,
+            }) => log::warn!(
+                "outage over after {lasted_ms} ms: {unanswered} requests found nobody to ask, \
+                 {reused} took a place again"
+            ),
+        }
     }
 
     /// News waits for company, but not for long; a full batch does not wait.
@@ -270,7 +375,8 @@ impl Vm {
             .collect();
         for (context, lifecycle) in overdue {
             if host::act_for(context).is_ok() {
-                self.handle(context, &lifecycle, Event::Overdue);
+                let event = self.unanswered(&lifecycle, Event::Overdue);
+                self.handle(context, &lifecycle, event, Turn::Later);
             }
         }
         let _ = host::act_for(root);

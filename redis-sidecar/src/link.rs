@@ -7,8 +7,9 @@ use redis::{
     AsyncConnectionConfig, Client, ErrorKind, IntoConnectionInfo, RedisError, RedisResult,
     ServerErrorKind,
 };
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tracing::{info, warn};
 
@@ -32,6 +33,7 @@ struct Connected {
 struct Shared {
     current: RwLock<Option<Connected>>,
     broken: Notify,
+    losses: AtomicU64,
 }
 
 impl Shared {
@@ -88,6 +90,7 @@ impl Link {
         let shared = Arc::new(Shared {
             current: RwLock::new(None),
             broken: Notify::new(),
+            losses: AtomicU64::new(0),
         });
         let keeper = tokio::spawn(keep_connected(client, config, shared.clone()));
         Ok(Self {
@@ -98,6 +101,11 @@ impl Link {
 
     pub(crate) fn is_up(&self) -> bool {
         self.shared.current().is_some()
+    }
+
+    /// How often a connection was lost.
+    pub(crate) fn losses(&self) -> u64 {
+        self.shared.losses.load(Ordering::Relaxed)
     }
 
     /// Runs one exchange on the present connection. `None` means there is none.
@@ -126,6 +134,7 @@ impl Link {
             .is_some_and(|current| current.number == number)
         {
             warn!(%error, "lost Redis");
+            self.shared.losses.fetch_add(1, Ordering::Relaxed);
             self.shared.set(None);
             self.shared.broken.notify_one();
         }
@@ -153,10 +162,17 @@ fn is_fatal(error: &RedisError) -> bool {
 
 async fn keep_connected(client: Client, config: AsyncConnectionConfig, shared: Arc<Shared>) {
     let mut pause = RECONNECT_MIN;
+    let mut lost: Option<Instant> = None;
     for number in 0.. {
         match connect(&client, &config).await {
             Ok((connection, server)) => {
-                info!(%server, "connected to Redis");
+                match lost {
+                    None => info!(%server, "connected to Redis"),
+                    Some(since) => {
+                        let away_ms = since.elapsed().as_millis();
+                        info!(%server, %away_ms, "Redis is back");
+                    }
+                }
                 pause = RECONNECT_MIN;
                 shared.set(Some(Connected {
                     number,
@@ -164,9 +180,11 @@ async fn keep_connected(client: Client, config: AsyncConnectionConfig, shared: A
                     server,
                 }));
                 shared.broken.notified().await;
+                lost = Some(Instant::now());
             }
             Err(error) => {
-                if pause == RECONNECT_MIN {
+                // Of one that was lost it was said when it was.
+                if pause == RECONNECT_MIN && lost.is_none() {
                     warn!(%error, "cannot connect to Redis, trying on");
                 }
                 tokio::time::sleep(pause).await;

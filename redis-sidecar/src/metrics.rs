@@ -16,6 +16,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 use std::collections::HashMap;
 use std::sync::Mutex;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Proxies remembered. A fleet has tens; what is above is an error or an attack.
@@ -56,6 +57,8 @@ pub struct Metrics {
     releases: Family<OutcomeLabel, Counter>,
     unheard: Family<PoolLabel, Counter>,
     store_errors: Counter,
+    store_up: Gauge,
+    store_losses: Counter,
     drift: Family<PoolLabel, Gauge>,
     decision_seconds: Histograms,
     handshake_seconds: Histograms,
@@ -83,6 +86,8 @@ impl Metrics {
             releases: Family::default(),
             unheard: Family::default(),
             store_errors: Counter::default(),
+            store_up: Gauge::default(),
+            store_losses: Counter::default(),
             drift: Family::default(),
             decision_seconds: Family::new_with_constructor(decision),
             handshake_seconds: Family::new_with_constructor(session),
@@ -120,6 +125,16 @@ impl Metrics {
             "store_errors",
             "Calls that Redis did not answer",
             metrics.store_errors.clone(),
+        );
+        registry.register(
+            "store_up",
+            "Whether this sidecar is connected to Redis",
+            metrics.store_up.clone(),
+        );
+        registry.register(
+            "store_losses",
+            "How often this sidecar lost Redis",
+            metrics.store_losses.clone(),
         );
         registry.register(
             "drift",
@@ -206,6 +221,12 @@ impl Metrics {
 
     pub(crate) fn store_failed(&self) {
         self.store_errors.inc();
+    }
+
+    /// The link counts for itself; here it is only told.
+    pub(crate) fn store_seen(&self, up: bool, losses: u64) {
+        self.store_up.set(i64::from(up));
+        self.store_losses.inner().store(losses, Ordering::Relaxed);
     }
 
     pub(crate) fn seen(&self, proxy: &ProxyId) {

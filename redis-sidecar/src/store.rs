@@ -100,6 +100,11 @@ impl Store {
         self.link.is_up()
     }
 
+    /// How often Redis was lost.
+    pub fn losses(&self) -> u64 {
+        self.link.losses()
+    }
+
     fn pool_call<'a>(&self, verb: &'static str, pool: &'a PoolName, args: Vec<String>) -> Call<'a> {
         Call {
             verb,

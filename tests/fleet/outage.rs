@@ -2,7 +2,10 @@
 
 use harness::api::PoolView;
 use harness::client::Refused;
+use harness::envoy::{Envoy, RouteBy};
 use harness::{Fleet, RunningFleet, eventually};
+use hyper::header::{HeaderMap, HeaderValue};
+use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 /// What the filter gives one question, by default.
@@ -163,4 +166,152 @@ async fn an_outage_at_one_envoy_does_not_concern_the_other() {
     let refused = fleet.envoys[0].client().websocket("/").await.refused();
     assert_eq!(refused.reason.as_deref(), Some("outage"));
     fleet.envoys[1].client().websocket("/").await.admitted();
+}
+
+const MARK: &str = "x-berth-fallback";
+
+/// What the backend, or the worker, says of a request that brings the filter's own mark.
+async fn marked(fleet: &RunningFleet, path: &str) -> Value {
+    let headers = HeaderMap::from_iter([(
+        hyper::header::HeaderName::from_static(MARK),
+        HeaderValue::from_static("outage"),
+    )]);
+    let answer = fleet.client().get_with(path, headers).await;
+    serde_json::from_slice(answer.body()).unwrap_or_default()
+}
+
+/// How many requests Envoy sent to the cluster `fallback`.
+async fn fallen_back(envoy: &Envoy) -> u64 {
+    envoy.stat("cluster.fallback.upstream_rq_total").await
+}
+
+async fn assert_falls_back(route_by: RouteBy) {
+    let fleet = Fleet::new().impatient().route_by(route_by);
+    let fleet = fleet.max_concurrent(10).filter(|filter| {
+        filter["on_outage"] = json!("allow");
+        filter["admit"] = json!("paths");
+        filter["paths"] = json!(["/run"]);
+    });
+    let mut fleet = fleet.up().await;
+    assert_eq!(marked(&fleet, "/run").await["worker"], "worker-1");
+    let unleased = marked(&fleet, "/other").await;
+    assert_eq!(unleased["headers"][MARK], Value::Null, "{unleased}");
+    assert_eq!(fallen_back(&fleet.envoys[0]).await, 0);
+
+    fleet.sidecars[0].process.kill();
+    let unleased = marked(&fleet, "/other").await;
+    assert_eq!(unleased["headers"][MARK], Value::Null, "{unleased}");
+    for _ in 0..3 {
+        let answer = marked(&fleet, "/run").await;
+        assert_eq!(answer["headers"][MARK], "outage", "{answer}");
+    }
+    let upgrade = fleet.client().websocket("/run").await.refused();
+    assert_eq!(
+        upgrade.reason, None,
+        "the backend's own answer: {upgrade:?}"
+    );
+    let envoy = &fleet.envoys[0];
+    assert_eq!(fallen_back(envoy).await, 4);
+    assert_eq!(envoy.stat("berth.fallback").await, 4);
+    assert_eq!(envoy.stat("berth.outages").await, 0);
+
+    fleet.sidecars[0].restart().await;
+    eventually("requests reach the worker again", async || {
+        marked(&fleet, "/run").await["worker"] == "worker-1"
+    })
+    .await;
+    fleet
+        .sees("what was asked for in vain holds no place", |pool| {
+            pool.active == 0
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn with_allow_requests_reach_the_fallback_while_nobody_can_be_asked() {
+    assert_falls_back(RouteBy::OriginalDst).await;
+}
+
+#[tokio::test]
+async fn with_allow_requests_reach_the_fallback_before_an_ordinary_cluster() {
+    assert_falls_back(RouteBy::StatefulSession).await;
+}
+
+/// With a timeout that must run out first, the request is paused when the filter lets it go.
+#[tokio::test]
+async fn with_allow_requests_reach_the_fallback_when_answers_are_late() {
+    let fleet = Fleet::new().impatient().filter(|filter| {
+        filter["on_outage"] = json!("allow");
+        filter["admit"] = json!("everything");
+    });
+    let fleet = fleet.up().await;
+    fleet.sidecars[0].process.freeze().await;
+    let start = Instant::now();
+    assert_eq!(marked(&fleet, "/").await["headers"][MARK], "outage");
+    assert!(start.elapsed() <= BUDGET + SLACK, "{:?}", start.elapsed());
+    fleet.sidecars[0].process.thaw();
+    fleet
+        .sees("what was given up holds no place", |pool| pool.active == 0)
+        .await;
+}
+
+/// How many VMs are in an outage.
+async fn in_outage(envoy: &Envoy) -> u64 {
+    let stats = envoy.stats("berth.outage").await;
+    let gauge = stats
+        .iter()
+        .find(|(name, _)| name.ends_with("berth.outage"));
+    gauge.map_or(0, |(_, value)| *value)
+}
+
+#[tokio::test]
+async fn an_outage_is_logged_once_when_it_begins_and_once_when_it_is_over() {
+    let mut fleet = Fleet::new().impatient().up().await;
+    fleet.told().await;
+    let before = fleet.envoys[0].stat("berth.outage_begins").await;
+    assert_eq!(in_outage(&fleet.envoys[0]).await, 0);
+    fleet.sidecars[0].process.kill();
+    five_refusals(&fleet).await;
+    // The thread that serves, and Envoy's main thread, which beats too.
+    eventually("both VMs know", async || {
+        in_outage(&fleet.envoys[0]).await == 2
+    })
+    .await;
+    five_refusals(&fleet).await;
+    fleet.sidecars[0].restart().await;
+    let envoy = &fleet.envoys[0];
+    eventually("both know that it is over", async || {
+        in_outage(envoy).await == 0
+    })
+    .await;
+    assert_eq!(envoy.stat("berth.outage_begins").await, before + 2);
+    let begins = usize::try_from(before + 2).unwrap();
+    assert_eq!(envoy.process.logged("outage: no answer"), begins);
+    assert_eq!(envoy.process.logged("outage over after"), begins);
+    assert_eq!(envoy.process.logged("10 requests found nobody to ask"), 1);
+}
+
+#[tokio::test]
+async fn the_sidecar_says_once_that_redis_is_lost_and_once_that_it_is_back() {
+    let fleet = Fleet::new().impatient().up().await;
+    fleet.redis.process.freeze().await;
+    five_refusals(&fleet).await;
+    let connected = async || {
+        let text = fleet.api().metrics().await.unwrap_or_default();
+        let lines = text.lines();
+        let mut figures = lines.filter_map(|line| line.strip_prefix("berth_store_up "));
+        figures.next().map(str::to_owned)
+    };
+    assert_eq!(connected().await.as_deref(), Some("0"));
+    fleet.redis.process.thaw();
+    eventually("Redis is back", async || {
+        connected().await.as_deref() == Some("1")
+    })
+    .await;
+    let log = &fleet.sidecars[0].process;
+    assert_eq!(
+        (log.logged("lost Redis"), log.logged("Redis is back")),
+        (1, 1)
+    );
+    assert_eq!(log.logged("cannot connect to Redis"), 0);
 }

@@ -105,6 +105,13 @@ impl Process {
         }
     }
 
+    /// How many lines of its log contain this.
+    pub fn logged(&self, part: &str) -> usize {
+        let text = fs::read(&self.log).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        text.lines().filter(|line| line.contains(part)).count()
+    }
+
     /// The last lines of its log, for whoever has to find out what went wrong.
     pub fn log_tail(&self) -> String {
         const LINES: usize = 30;

@@ -1,3 +1,5 @@
+mod outage;
+
 use super::*;
 use crate::id::{Epoch, ProxyId};
 use crate::message::{Admitted, Release};
@@ -7,6 +9,10 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 const TTL_MS: u64 = 15_000;
 
 fn holder(on_lease_lost: OnLeaseLost) -> Holder {
+    holder_in(on_lease_lost, OnOutage::Deny)
+}
+
+fn holder_in(on_lease_lost: OnLeaseLost, on_outage: OnOutage) -> Holder {
     let id = HolderId {
         proxy: ProxyId::lossy(b"envoy"),
         epoch: Epoch::from_random([1; 16]),
@@ -15,6 +21,7 @@ fn holder(on_lease_lost: OnLeaseLost) -> Holder {
         backlog_max: 100,
         delivery_retry_ms: 350,
         on_lease_lost,
+        on_outage,
     };
     Holder::new(PoolName::parse("pool").unwrap(), id, settings)
 }
@@ -47,7 +54,7 @@ fn admit(holder: &mut Holder) -> LeaseId {
 fn beat_in(errands: Vec<Errand>) -> Option<RenewRequest> {
     errands.into_iter().find_map(|errand| match errand {
         Errand::Beat(request) => Some(*request),
-        Errand::BePresent { .. } | Errand::Deliver(_) | Errand::Close(_) => None,
+        Errand::BePresent { .. } | Errand::Deliver(_) | Errand::Close(_) | Errand::Tell(_) => None,
     })
 }
 
@@ -238,7 +245,7 @@ fn a_beat_between_the_end_and_the_reopening_does_not_count_for_it() {
     holder.beat_answered(1, None, 100_000);
     assert_eq!(beat_in(holder.due(350_000)).unwrap().beat, 2);
     holder.beat_answered(2, answer(Verdict::Kept), 360_000);
-    assert_eq!(holder.due(450_000), [Errand::BePresent { number: 2 }]);
+    assert_eq!(holder.due(450_000)[0], Errand::BePresent { number: 2 });
     assert_eq!(beat_in(holder.due(700_000)).unwrap().beat, 3);
 }
 

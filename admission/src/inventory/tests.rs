@@ -126,3 +126,78 @@ fn with_too_much_under_way_a_beat_only_keeps_its_holder_alive() {
     assert_eq!((beat.held, beat.leases), (None, None));
     assert_eq!(beat.asking.len(), UNDER_WAY_MAX);
 }
+
+fn used(lease: &LeaseId) -> Release {
+    Release {
+        r#use: Use::Used,
+        ..Release::unused(lease.clone())
+    }
+}
+
+#[test]
+fn a_place_is_spare_only_while_another_session_vouches_for_its_worker() {
+    let mut inventory = inventory();
+    let [first, second, third] = ["w1", "w1", "w2"].map(|worker| admit(&mut inventory, worker));
+    inventory.set_aside(used(&third));
+    assert_eq!(
+        beat(&mut inventory, false).ended,
+        [third.seq],
+        "alone on w2"
+    );
+    inventory.set_aside(used(&first));
+    assert_eq!(beat(&mut inventory, false).ended, [third.seq]);
+    inventory.ended(used(&second));
+    let ended = beat(&mut inventory, false).ended;
+    assert_eq!(ended, [first.seq, second.seq, third.seq]);
+    assert_eq!(inventory.take_spare(), None);
+    assert!(inventory.lives.is_empty() && inventory.held.is_empty());
+    assert_eq!(inventory.sum, Held::default());
+}
+
+#[test]
+fn whoever_takes_a_place_vouches_for_its_worker() {
+    let mut inventory = inventory();
+    let [first, second] = ["w1", "w1"].map(|worker| admit(&mut inventory, worker));
+    inventory.set_aside(used(&first));
+    let again = inventory.take_spare().unwrap();
+    inventory.admitted(&again);
+    inventory.set_aside(used(&second));
+    assert_eq!(inventory.take_spare().unwrap().lease, second);
+}
+
+#[test]
+fn a_lease_that_was_used_once_is_used() {
+    let mut inventory = inventory();
+    let [first, _witness] = ["w1", "w1"].map(|worker| admit(&mut inventory, worker));
+    inventory.set_aside(used(&first));
+    let again = inventory.take_spare().unwrap();
+    inventory.admitted(&again);
+    inventory.ended(Release::unused(again.lease));
+    let Some(Delivery::Releases(releases)) = inventory.take_delivery() else {
+        panic!("no release");
+    };
+    assert_eq!(releases[0].r#use, Use::Used);
+}
+
+#[test]
+fn what_was_asked_for_is_never_spare() {
+    let mut inventory = inventory();
+    admit(&mut inventory, "w1");
+    let asked = inventory.mint();
+    inventory.set_aside(Release::unused(asked.clone()));
+    assert_eq!(beat(&mut inventory, false).ended, [asked.seq]);
+    assert_eq!(inventory.take_spare(), None);
+}
+
+#[test]
+fn spare_places_are_bounded() {
+    let mut inventory = inventory();
+    let leases: Vec<_> = (0..BACKLOG + 2)
+        .map(|_| admit(&mut inventory, "w1"))
+        .collect();
+    for lease in &leases[1..] {
+        inventory.set_aside(used(lease));
+    }
+    assert_eq!(inventory.spares.len(), BACKLOG);
+    assert_eq!(beat(&mut inventory, false).ended, [leases[BACKLOG + 1].seq]);
+}

@@ -31,12 +31,16 @@ impl World {
         self.now_us < self.envoys[self.vms[vm].envoy].muffled_until_us
     }
 
+    pub(crate) fn is_unheard(&self, vm: usize) -> bool {
+        self.now_us < self.envoys[self.vms[vm].envoy].unheard_until_us
+    }
+
     pub(crate) fn call(&mut self, vm: usize, call: Call) {
         self.tokens += 1;
         let token = self.tokens;
         self.vms[vm].waiting.insert(token, call.clone());
         self.after(TIMEOUT_US, Event::Timeout { vm, token });
-        if self.is_muffled(vm) && matches!(call, Call::Renew(_)) {
+        if self.is_muffled(vm) && matches!(call, Call::Renew(_)) || self.is_unheard(vm) {
             return;
         }
         let sidecar = self.sidecar_of(vm);
@@ -130,14 +134,10 @@ impl World {
             (Call::Admit { stream, .. }, Reply::Admit(_))
                 if now_us >= self.streams[stream].asked_at_us + WATCHDOG_US =>
             {
-                let effects = self.streams[stream].lifecycle.handle(Happening::Overdue);
-                self.carry_out(stream, effects);
+                self.unanswered(stream, Happening::Overdue);
             }
             (Call::Admit { stream, .. }, Reply::Admit(answer)) => self.answered(stream, answer),
-            (Call::Admit { stream, .. }, _) => {
-                let effects = self.streams[stream].lifecycle.handle(Happening::Failed);
-                self.carry_out(stream, effects);
-            }
+            (Call::Admit { stream, .. }, _) => self.unanswered(stream, Happening::Failed),
             (Call::Release { delivery, .. }, Reply::Released) => {
                 self.vms[vm].holder.delivered(delivery);
             }

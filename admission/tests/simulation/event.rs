@@ -224,6 +224,11 @@ pub(crate) enum Fault {
         envoy: usize,
         us: u64,
     },
+    /// All that it says is lost for a while; its presence stands.
+    Unhear {
+        envoy: usize,
+        us: u64,
+    },
     CrashSidecar {
         sidecar: usize,
     },

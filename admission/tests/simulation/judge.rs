@@ -154,6 +154,8 @@ impl World {
         let numbers: Vec<u64> = (self.streams.iter())
             .filter(|stream| stream.vm == vm && stream.phase == Phase::Over)
             .map(|stream| stream.number)
+            // Its place may be another's now.
+            .filter(|number| !self.vms[vm].by_number.contains_key(number))
             .filter(|number| *number < request.beat << BEAT_SHIFT)
             .filter(|n| !request.asking.contains(n) && !request.ended.contains(n))
             .filter(|n| !self.store.ledger.holds(&request.holder, *n))
@@ -219,7 +221,9 @@ impl World {
     pub(crate) fn judge_route(&mut self, stream: usize) {
         let (vm, number) = (self.streams[stream].vm, self.streams[stream].number);
         let held = self.store.ledger.holds(&self.vms[vm].id, number);
-        if !held && !self.is_repairing() && self.store.up {
+        // Until all have told what they hold, nobody else can have got it.
+        let waited_for = self.streams[stream].reused && self.store.ledger.is_rebuilding();
+        if !held && !self.is_repairing() && !waited_for && self.store.up {
             let lease = crate::words::number(number);
             self.violate(
                 "I10 whoever is routed holds a lease",
@@ -253,7 +257,7 @@ impl World {
             }
             let (vm, number) = (self.streams[stream].vm, self.streams[stream].number);
             let frozen = now_us < self.envoys[self.vms[vm].envoy].frozen_until_us;
-            let reachable = all_there && !frozen;
+            let reachable = all_there && !frozen && !self.is_unheard(vm);
             let held = self.store.ledger.holds(&self.vms[vm].id, number);
             if held || !reachable || self.vms[vm].state != VmState::Alive {
                 self.streams[stream].missing_since_us = None;
@@ -275,7 +279,8 @@ impl World {
         for ((vm, number), since_us) in self.judge.ghosts.clone() {
             let it = &self.vms[vm];
             let envoy = &self.envoys[it.envoy];
-            let stopped = now_us < envoy.frozen_until_us.max(envoy.muffled_until_us);
+            let silent_us = envoy.muffled_until_us.max(envoy.unheard_until_us);
+            let stopped = now_us < envoy.frozen_until_us.max(silent_us);
             if it.state != VmState::Alive || !self.store.ledger.holds(&it.id, number) {
                 self.judge.ghosts.remove(&(vm, number));
             } else if !all_there || stopped {

@@ -6,6 +6,7 @@ use crate::event::Fault;
 use crate::history::tell;
 use crate::vm::VmState;
 use crate::world::{BUSY_US, SECOND, World};
+use admission::config::OnOutage;
 
 const FIRST_US: u64 = 2 * SECOND;
 const LAST_US: u64 = BUSY_US - 3 * SECOND;
@@ -33,9 +34,14 @@ struct Plan<'a> {
     envoys: usize,
     workers: usize,
     losses: bool,
+    on_outage: OnOutage,
 }
 
-pub(crate) fn faults(chance: &mut Chance, envoys: usize, workers: usize) -> Vec<(u64, Fault)> {
+pub(crate) fn faults(
+    chance: &mut Chance,
+    (envoys, workers): (usize, usize),
+    on_outage: OnOutage,
+) -> Vec<(u64, Fault)> {
     let losses = chance.in_thousand(500);
     let mut plan = Plan {
         chance,
@@ -45,6 +51,7 @@ pub(crate) fn faults(chance: &mut Chance, envoys: usize, workers: usize) -> Vec<
         envoys,
         workers,
         losses,
+        on_outage,
     };
     plan.grave();
     plan.common();
@@ -72,7 +79,9 @@ impl Plan<'_> {
         let mut at_us = self.seconds(2, 15);
         while at_us < LAST_US {
             let kind = self.chance.between(0, if self.losses { 5 } else { 3 });
+            let unhear = self.on_outage == OnOutage::LocalShare && self.chance.in_thousand(300);
             let end_us = match kind {
+                _ if unhear => self.unhear_envoy(at_us),
                 0 => self.stop_envoy(at_us),
                 1 => self.stop_sidecars(at_us),
                 2 => self.lose_host(at_us),
@@ -95,6 +104,15 @@ impl Plan<'_> {
             self.need_sidecars(at_us.saturating_sub(3 * SECOND), at_us + us + 2 * SECOND);
         }
         self.add(at_us, Fault::FreezeEnvoy { envoy, us });
+        at_us + us
+    }
+
+    /// It lives by its presence alone, and goes on with what it has.
+    fn unhear_envoy(&mut self, at_us: u64) -> u64 {
+        let envoy = self.chance.between(0, self.envoys as u64) as usize;
+        let us = self.seconds(1, 25).min(LAST_US + 2 * SECOND - at_us);
+        self.need_sidecars(at_us.saturating_sub(9 * SECOND), at_us + us + 2 * SECOND);
+        self.add(at_us, Fault::Unhear { envoy, us });
         at_us + us
     }
 
@@ -223,6 +241,7 @@ impl World {
             Fault::CrashEnvoy { envoy } => {
                 self.envoys[envoy].vm = None;
                 self.envoys[envoy].frozen_until_us = 0;
+                self.envoys[envoy].unheard_until_us = 0;
                 for vm in 0..self.vms.len() {
                     if self.vms[vm].envoy == envoy && self.vms[vm].state != VmState::Dead {
                         self.kill(vm);
@@ -250,7 +269,9 @@ impl World {
             }
             Fault::CutPresence { envoy } => {
                 // Nothing breaks a local connection to a process that is stopped.
-                let frozen = self.now_us < self.envoys[envoy].frozen_until_us;
+                // And whoever is not heard could not open another.
+                let it = &self.envoys[envoy];
+                let frozen = self.now_us < it.frozen_until_us.max(it.unheard_until_us);
                 let Some(vm) = self.envoys[envoy].vm.filter(|_| !frozen) else {
                     return;
                 };
@@ -268,6 +289,11 @@ impl World {
             }
             Fault::Muffle { envoy, us } => {
                 self.envoys[envoy].muffled_until_us = self.now_us + us;
+            }
+            Fault::Unhear { envoy, us } => {
+                if self.envoys[envoy].vm.is_some_and(|vm| self.is_seen(vm)) {
+                    self.envoys[envoy].unheard_until_us = self.now_us + us;
+                }
             }
             Fault::CrashSidecar { sidecar } => {
                 if !self.is_needed(sidecar) {

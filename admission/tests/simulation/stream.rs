@@ -22,6 +22,8 @@ pub(crate) struct Stream {
     pub(crate) phase: Phase,
     pub(crate) asked_at_us: u64,
     pub(crate) lifecycle: Lifecycle,
+    /// It has the place of another, which left in an outage.
+    pub(crate) reused: bool,
     /// The worker, and when its session begins there.
     pub(crate) session: Option<(usize, u64)>,
     pub(crate) missing_since_us: Option<u64>,
@@ -41,24 +43,23 @@ impl World {
         if self.now_us < self.envoys[envoy].frozen_until_us {
             return;
         }
-        let lease = self.vms[vm].holder.mint();
-        let stream = self.streams.len();
-        self.vms[vm].by_number.insert(lease.seq, stream);
-        let mut lifecycle = Lifecycle::new();
         let demand = Demand::Upgrade;
-        lifecycle.handle(Happening::Wanted {
+        let now_us = self.now_us;
+        if let Some(admitted) = self.vms[vm].holder.reuse(now_us) {
+            let stream = self.new_stream(vm, admitted.lease.seq);
+            let placed = Happening::Placed {
+                admitted,
+                demand,
+                now_us,
+            };
+            let effects = self.streams[stream].lifecycle.handle(placed);
+            return self.carry_out(stream, effects);
+        }
+        let lease = self.vms[vm].holder.mint();
+        let stream = self.new_stream(vm, lease.seq);
+        self.streams[stream].lifecycle.handle(Happening::Wanted {
             lease: lease.clone(),
             demand,
-        });
-        self.streams.push(Stream {
-            vm,
-            number: lease.seq,
-            phase: Phase::Asking,
-            asked_at_us: self.now_us,
-            lifecycle,
-            session: None,
-            missing_since_us: None,
-            over_at_us: 0,
         });
         let holder = &self.vms[vm].holder;
         let request = AdmitRequest::new(holder.pool().clone(), holder.id().clone(), lease);
@@ -73,6 +74,41 @@ impl World {
             let patience = self.chance.between(100, 6_000);
             self.after(patience, Event::Leave { stream });
         }
+    }
+
+    fn new_stream(&mut self, vm: usize, number: u64) -> usize {
+        let stream = self.streams.len();
+        self.vms[vm].by_number.insert(number, stream);
+        self.streams.push(Stream {
+            vm,
+            number,
+            phase: Phase::Asking,
+            asked_at_us: self.now_us,
+            lifecycle: Lifecycle::new(),
+            reused: false,
+            session: None,
+            missing_since_us: None,
+            over_at_us: 0,
+        });
+        stream
+    }
+
+    /// Nobody answered the stream's question.
+    pub(crate) fn unanswered(&mut self, stream: usize, otherwise: Happening) {
+        let vm = self.streams[stream].vm;
+        let now_us = self.now_us;
+        let asking = self.streams[stream].lifecycle.is_asking();
+        let place = if asking {
+            self.vms[vm].holder.ask_failed(now_us)
+        } else {
+            None
+        };
+        let event = place.map_or(otherwise, |admitted| Happening::Rescued {
+            admitted,
+            now_us,
+        });
+        let effects = self.streams[stream].lifecycle.handle(event);
+        self.carry_out(stream, effects);
     }
 
     pub(crate) fn answered(&mut self, stream: usize, answer: AdmitAnswer) {
@@ -103,6 +139,7 @@ impl World {
         for effect in effects {
             match effect {
                 Effect::Route(admitted) => {
+                    self.note_reuse(stream, admitted.lease.seq);
                     self.vms[vm].holder.inventory().admitted(&admitted);
                     self.route(
                         stream,
@@ -115,11 +152,30 @@ impl World {
                     self.vms[vm].by_number.remove(&number);
                 }
                 Effect::Release(release) => {
-                    self.vms[vm].holder.inventory().ended(release);
+                    let now_us = self.now_us;
+                    self.vms[vm].holder.ended(release, now_us);
                     self.note_drops(vm);
                 }
                 Effect::Pass | Effect::Ask(_) | Effect::Observe(_) => {}
             }
+        }
+    }
+
+    fn note_reuse(&mut self, stream: usize, number: u64) {
+        let Stream {
+            vm, number: asked, ..
+        } = self.streams[stream];
+        let known = self.vms[vm]
+            .holder
+            .inventory()
+            .held()
+            .any(|held| held == number);
+        if known {
+            tell!(self, Name(vm), "has {} again", crate::words::number(number));
+            self.vms[vm].by_number.remove(&asked);
+            self.vms[vm].by_number.insert(number, stream);
+            self.streams[stream].number = number;
+            self.streams[stream].reused = true;
         }
     }
 

@@ -58,6 +58,7 @@ impl World {
             backlog_max: self.backlog_max,
             delivery_retry_ms: 350,
             on_lease_lost: self.on_lease_lost,
+            on_outage: self.on_outage,
         };
         let pool = PoolName::parse("pool").unwrap();
         self.epochs.insert(id.epoch.as_str().to_owned(), index);
@@ -112,6 +113,7 @@ impl World {
                         }
                     }
                 }
+                Errand::Tell(news) => tell!(self, Name(vm), "says {news:?}"),
             }
         }
         let busy = self.vms[vm].holder.inventory().has_news();

@@ -16,6 +16,8 @@ pub(crate) struct Worker {
     address: Address,
     pub(crate) max_concurrent: u64,
     pub(crate) life: u64,
+    /// From then on the present life listens at the worker's address.
+    listens_from_us: u64,
     registered: bool,
     /// As it was last told.
     lifetime: u64,
@@ -31,6 +33,7 @@ impl Worker {
             address: Address::parse(&format!("10.0.0.{}:80", number + 1)).unwrap(),
             max_concurrent,
             life: 1,
+            listens_from_us: 0,
             registered: false,
             lifetime: 0,
             sessions: BTreeSet::new(),
@@ -105,7 +108,11 @@ impl World {
     }
 
     pub(crate) fn session_opens(&mut self, stream: usize, worker: usize, life: u64) {
-        if self.workers[worker].life != life {
+        // Whoever is sent to a place long after it was given meets whoever listens there now. (For those
+        // whose place is new, a restart in between is too short a time to listen again.)
+        let it = &self.workers[worker];
+        let heard = self.streams[stream].reused && self.now_us >= it.listens_from_us;
+        if it.life != life && !heard {
             let way = self.soon();
             return self.after(way, Event::Cut { stream });
         }
@@ -144,6 +151,7 @@ impl World {
         it.over_since_us = None;
         let life = it.life;
         let boot = self.chance.between(10_000, SECOND);
+        self.workers[worker].listens_from_us = self.now_us + boot;
         self.after(boot, Event::Heartbeat { worker, life });
     }
 }

@@ -11,7 +11,7 @@ use crate::store::Store;
 use crate::stream::Stream;
 use crate::vm::Vm;
 use crate::worker::Worker;
-use admission::config::OnLeaseLost;
+use admission::config::{OnLeaseLost, OnOutage};
 use admission::model::ledger::{Guards, Ledger, Settings};
 use std::collections::BTreeMap;
 
@@ -29,6 +29,8 @@ pub(crate) struct Envoy {
     pub(crate) vm: Option<usize>,
     pub(crate) frozen_until_us: u64,
     pub(crate) muffled_until_us: u64,
+    /// Until then nobody hears it, but its presence stands.
+    pub(crate) unheard_until_us: u64,
     /// Mean time between two clients.
     pub(crate) arrival_us: u64,
 }
@@ -50,6 +52,7 @@ pub(crate) struct World {
     pub(crate) judge: Judge,
     pub(crate) tokens: u64,
     pub(crate) on_lease_lost: OnLeaseLost,
+    pub(crate) on_outage: OnOutage,
     pub(crate) backlog_max: usize,
     pub(crate) session_us: u64,
     pub(crate) quiet: bool,
@@ -74,6 +77,7 @@ impl World {
             vm: None,
             frozen_until_us: 0,
             muffled_until_us: 0,
+            unheard_until_us: 0,
             arrival_us,
         };
         let mut world = Self {
@@ -97,6 +101,12 @@ impl World {
             } else {
                 OnLeaseLost::Close
             },
+            // Every other world, and nothing else changes in the rest.
+            on_outage: if seed.is_multiple_of(2) {
+                OnOutage::LocalShare
+            } else {
+                OnOutage::Deny
+            },
             backlog_max: chance.pick(&[1, 2, 1000, 1000]),
             session_us: chance.pick(&[SECOND / 2, 3 * SECOND, 20 * SECOND]),
             quiet: false,
@@ -118,9 +128,8 @@ impl World {
         for worker in 0..self.workers.len() {
             self.queue.push(0, Event::Heartbeat { worker, life: 1 });
         }
-        for (at_us, fault) in
-            schedule::faults(&mut self.chance, self.envoys.len(), self.workers.len())
-        {
+        let sizes = (self.envoys.len(), self.workers.len());
+        for (at_us, fault) in schedule::faults(&mut self.chance, sizes, self.on_outage) {
             self.queue.push(at_us, Event::Fault(fault));
         }
         self.queue.push(JUDGE_US, Event::Judge);

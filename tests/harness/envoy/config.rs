@@ -13,10 +13,18 @@ pub(super) fn configuration(settings: &Settings, adjust: impl FnOnce(&mut Value)
         Ok(text) => text,
         Err(error) => panic!("{}: {error}", file.display()),
     };
-    let mut config: Value = match serde_saphyr::from_str(&text) {
-        Ok(config) => config,
-        Err(error) => panic!("{}: {error}", file.display()),
+    let parse = |text: &str| -> Value {
+        match serde_saphyr::from_str(text) {
+            Ok(config) => config,
+            Err(error) => panic!("{}: {error}", file.display()),
+        }
     };
+    let mut config = parse(&text);
+    let plugin = adjusted_plugin(plugin_of(&mut config), adjust);
+    let falls_back = plugin["on_outage"] == "allow";
+    if falls_back {
+        config = parse(&with_fallback(&text));
+    }
     config["node"]["id"] = json!(settings.name);
     config["admin"]["address"] = socket(settings.admin);
     let statics = &mut config["static_resources"];
@@ -27,6 +35,10 @@ pub(super) fn configuration(settings: &Settings, adjust: impl FnOnce(&mut Value)
         add_spare(named(clusters, "berth_sidecar"), spare);
     }
     set_endpoints(clusters, "passthrough", vec![socket(settings.passthrough)]);
+    if falls_back {
+        // The same backend: it shows the filter's mark, and Envoy counts by cluster.
+        set_endpoints(clusters, "fallback", vec![socket(settings.passthrough)]);
+    }
     if settings.route_by == RouteBy::StatefulSession {
         let workers = settings.workers.iter().copied().map(socket).collect();
         set_endpoints(clusters, "berth_workers", workers);
@@ -34,13 +46,12 @@ pub(super) fn configuration(settings: &Settings, adjust: impl FnOnce(&mut Value)
     if let Some(listen) = settings.least_request {
         add_least_request(statics, listen, &settings.workers);
     }
-    let manager = manager(&mut statics["listeners"][0]);
     if settings.verify_tokens {
+        let manager = manager(&mut statics["listeners"][0]);
         insert_first(&mut manager["http_filters"], super::tokens::filter());
     }
-    let filter = named(&mut manager["http_filters"], "berth");
-    let plugin = &mut filter["typed_config"]["config"];
-    let filename = &mut plugin["vm_config"]["code"]["local"]["filename"];
+    let config_of_plugin = plugin_of(&mut config);
+    let filename = &mut config_of_plugin["vm_config"]["code"]["local"]["filename"];
     // It is replaced, so no Envoy here would notice a shipped path that leads nowhere.
     assert_eq!(
         *filename,
@@ -52,8 +63,33 @@ pub(super) fn configuration(settings: &Settings, adjust: impl FnOnce(&mut Value)
         Filter::Shipped => json!(paths::filter_wasm()),
         Filter::Poisonable => json!(paths::poison_wasm()),
     };
-    adjust_plugin(&mut plugin["configuration"]["value"], adjust);
+    config_of_plugin["configuration"]["value"] = json!(plugin.to_string());
     config
+}
+
+fn plugin_of(config: &mut Value) -> &mut Value {
+    let manager = manager(&mut config["static_resources"]["listeners"][0]);
+    &mut named(&mut manager["http_filters"], "berth")["typed_config"]["config"]
+}
+
+/// The shipped text with the route and the cluster that it has in comments, ready to use.
+fn with_fallback(text: &str) -> String {
+    const FIRST: &str = "#   - name: fallback";
+    let mut uncommented = String::new();
+    let mut inside = false;
+    for line in text.lines() {
+        let comment = line.trim_start();
+        inside = comment == FIRST || inside && comment.starts_with("#     ");
+        let line = if inside {
+            line.replacen("#   ", "", 1)
+        } else {
+            line.to_owned()
+        };
+        uncommented += &line;
+        uncommented.push('\n');
+    }
+    assert_eq!(uncommented.matches("\n    - name: fallback\n").count(), 1);
+    uncommented
 }
 
 /// A second sidecar, for the time in which the first fails its health check.
@@ -126,13 +162,14 @@ fn insert_first(list: &mut Value, item: Value) {
 }
 
 /// The plugin's configuration is JSON inside a string.
-fn adjust_plugin(text: &mut Value, adjust: impl FnOnce(&mut Value)) {
+fn adjusted_plugin(plugin: &Value, adjust: impl FnOnce(&mut Value)) -> Value {
+    let text = &plugin["configuration"]["value"];
     let parsed = text.as_str().map(serde_json::from_str::<Value>);
     let Some(Ok(mut plugin)) = parsed else {
         panic!("the plugin configuration is not JSON: {text}");
     };
     adjust(&mut plugin);
-    *text = json!(plugin.to_string());
+    plugin
 }
 
 fn named<'a>(list: &'a mut Value, name: &str) -> &'a mut Value {
