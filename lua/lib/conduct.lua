@@ -126,9 +126,12 @@ function Conduct.strategy(own)
     return conduct.level > 0 and LEVELS * conduct.level or SECONDS
   end
 
-  local among_unusual, among_usual = own.prefix, string.rep('\0', own.prefix_bytes)
+  local among_unusual = own.prefix
   own.prefix = function(worker)
-    return is_usual(Conduct.of(worker)) and among_usual or among_unusual(worker)
+    if is_usual(Conduct.of(worker)) then
+      return string.rep('\0', own.prefix_bytes) -- here: while Redis 7.0 loads a library, there is no string
+    end
+    return among_unusual(worker)
   end
 
   own.learn = function(pool, worker, _, sample)
