@@ -2,6 +2,7 @@
 //! strategy. One program, because linking is slower than running.
 
 mod admit;
+mod atomic;
 mod audit;
 mod ejection;
 mod explain;
