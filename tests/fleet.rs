@@ -5,6 +5,7 @@ mod fleet {
     mod drain;
     mod ejection;
     mod lifetime;
+    mod lua_filter;
     mod metrics;
     mod outage;
     mod question;

@@ -26,8 +26,10 @@ pub(super) fn configuration(settings: &Settings, adjust: impl FnOnce(&mut Value)
     if let Some(spare) = &settings.spare {
         add_spare(named(clusters, "berth_sidecar"), spare);
     }
-    set_endpoints(clusters, "passthrough", vec![socket(settings.passthrough)]);
-    if settings.route_by == RouteBy::StatefulSession {
+    if settings.route_by != RouteBy::LuaFilter {
+        set_endpoints(clusters, "passthrough", vec![socket(settings.passthrough)]);
+    }
+    if settings.route_by != RouteBy::OriginalDst {
         let workers = settings.workers.iter().copied().map(socket).collect();
         set_endpoints(clusters, "berth_workers", workers);
     }
@@ -35,6 +37,12 @@ pub(super) fn configuration(settings: &Settings, adjust: impl FnOnce(&mut Value)
         add_least_request(statics, listen, &settings.workers);
     }
     let manager = manager(&mut statics["listeners"][0]);
+    if settings.route_by == RouteBy::LuaFilter {
+        let filter = named(&mut manager["http_filters"], "envoy.filters.http.lua");
+        let code = &mut filter["typed_config"]["default_source_code"]["inline_string"];
+        adjust_constants(code, adjust);
+        return config;
+    }
     let filter = named(&mut manager["http_filters"], "berth");
     let plugin = &mut filter["typed_config"]["config"];
     let filename = &mut plugin["vm_config"]["code"]["local"]["filename"];
@@ -123,6 +131,27 @@ fn adjust_plugin(text: &mut Value, adjust: impl FnOnce(&mut Value)) {
     };
     adjust(&mut plugin);
     *text = json!(plugin.to_string());
+}
+
+/// The Lua filter's settings are lines of its code: `local NAME = 1`, or a text.
+fn adjust_constants(code: &mut Value, adjust: impl FnOnce(&mut Value)) {
+    let Some(text) = code.as_str() else {
+        panic!("the Lua filter has no code: {code}");
+    };
+    let constant = |line: &str| {
+        let (name, value) = line.strip_prefix("local ")?.split_once(" = ")?;
+        Some((name.to_owned(), serde_json::from_str::<Value>(value).ok()?))
+    };
+    let mut constants: Value = text.lines().filter_map(constant).collect();
+    let known = constants.as_object().map_or(0, serde_json::Map::len);
+    adjust(&mut constants);
+    let now = constants.as_object().map_or(0, serde_json::Map::len);
+    assert_eq!(known, now, "not all are constants of the code: {constants}");
+    let adjusted = text.lines().map(|line| match constant(line) {
+        Some((name, _)) => format!("local {name} = {}\n", constants[&name]),
+        None => format!("{line}\n"),
+    });
+    *code = json!(adjusted.collect::<String>());
 }
 
 fn named<'a>(list: &'a mut Value, name: &str) -> &'a mut Value {
