@@ -16,12 +16,12 @@ pub struct Source {
 pub struct Verb {
     pub source: Source,
     pub flag: Option<&'static str>,
-    keys: KeysOf,
+    pub keys: KeysOf,
 }
 
 /// Whose keys a function gets.
 #[derive(Debug, Clone, Copy)]
-enum KeysOf {
+pub enum KeysOf {
     /// A pool's: they are named for all modules before the verb begins.
     Pool,
     /// A count's, which has nothing to do with any pool: the verb names them itself.
@@ -59,8 +59,7 @@ pub const STRATEGIES: [Source; 8] = sources!("strategies/": "lifetime_first" "ro
     "least_connections" "random" "sewt" "score" "nodeads" "noerrors");
 /// What builds on strategies.
 pub const MODULES: [Source; 14] = sources!("lib/": "repair" "holder" "rebuild" "pool" "index"
-    "former" "crew" "lease" "ejection" "sweep" "report" "advice" "page"
-    "count");
+    "former" "crew" "lease" "ejection" "sweep" "report" "advice" "page" "count");
 
 const ALLOW_OOM: Option<&str> = Some("allow-oom");
 const NO_WRITES: Option<&str> = Some("no-writes");
