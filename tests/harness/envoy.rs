@@ -20,6 +20,8 @@ use std::process::Command;
 pub enum RouteBy {
     OriginalDst,
     StatefulSession,
+    /// Without the filter: Envoy's own Lua counts, and an ordinary cluster chooses.
+    LuaFilter,
 }
 
 impl RouteBy {
@@ -27,6 +29,7 @@ impl RouteBy {
         match self {
             Self::OriginalDst => "envoy.yaml",
             Self::StatefulSession => "stateful-session.yaml",
+            Self::LuaFilter => "lua-filter.yaml",
         }
     }
 }
@@ -86,7 +89,7 @@ pub struct Envoy {
 }
 
 impl Envoy {
-    /// `adjust` may change the filter's settings.
+    /// `adjust` may change the filter's settings, or the constants of the Lua filter.
     pub fn start(settings: Settings, adjust: impl FnOnce(&mut Value), directory: &Path) -> Self {
         let mut config = config::configuration(&settings, adjust);
         if settings.listeners == Listeners::Watched {
