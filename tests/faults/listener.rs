@@ -33,7 +33,7 @@ async fn assert_changes_in_flight(fault: &'static str, change: impl FnOnce(&mut 
     };
     harness::eventually("Envoy has taken the change", changed).await;
     let promise = Promise::new(16, fault, 2000);
-    let served = async || fleet.serves(0).await;
+    let served = async || fleet.admits(0).await;
     promise.kept_since(start, served).await;
     let new = fleet.sessions(SESSIONS / 2).await;
     assert_eq!(fleet.alive(&mut old).await, SESSIONS);
