@@ -99,8 +99,7 @@ async fn a_crowd_that_leaves_at_once_and_comes_again_finds_every_place() {
     promise.kept_since(start, all_back).await;
     let start = Instant::now();
     let sessions = fleet.sessions(CROWD).await;
-    let promise = Promise::new(18, "everyone comes again", 20 * CROWD as u64);
-    promise.kept_in(start.elapsed());
+    Promise::new(18, "everyone comes again", 20_000).kept_in(start.elapsed());
     assert!(fleet.is_exact(CROWD).await);
     fleet.assert_consistent().await;
     drop(sessions);
