@@ -205,11 +205,13 @@ pub(crate) fn is_answered(headers: usize) -> bool {
     headers > 0 && is(SIDECAR_HEADER, SIDECAR_HEADER_VALUE.as_bytes()) && is(":status", b"200")
 }
 
-/// Whether the sidecar refused the message itself, so that repeating it cannot help.
+/// Whether the sidecar refused the message itself, or the store's script broke on it (500), so that
+/// repeating it cannot help.
 pub(crate) fn is_rejected(headers: usize) -> bool {
+    let is_final = |status: Vec<u8>| status.starts_with(b"4") || status == b"500";
     headers > 0
         && host::callout_header(SIDECAR_HEADER).is_some()
-        && host::callout_header(":status").is_some_and(|status| status.starts_with(b"4"))
+        && host::callout_header(":status").is_some_and(is_final)
 }
 
 pub(crate) fn admit_answer(headers: usize) -> Option<AdmitAnswer> {

@@ -7,7 +7,7 @@ mod start;
 
 pub use running::RunningFleet;
 
-use crate::envoy::{Filter, Listeners, RouteBy};
+use crate::envoy::{Filter, Listeners, Restarts, RouteBy};
 use crate::redis::{self, Persistence, WallClock};
 use admission::id::PoolName;
 use admission::policy::{Policy, Strategy};
@@ -39,6 +39,7 @@ pub struct Fleet {
     sidecar_links: bool,
     spare: bool,
     listeners: Listeners,
+    restarts: Restarts,
     filter: Filter,
     verify_tokens: bool,
     adjust_filter: AdjustFilter,
@@ -85,6 +86,7 @@ impl Fleet {
             sidecar_links: false,
             spare: false,
             listeners: Listeners::Fixed,
+            restarts: Restarts::Cold,
             filter: Filter::Shipped,
             verify_tokens: false,
             adjust_filter: Box::new(|_| {}),
@@ -251,6 +253,14 @@ impl Fleet {
     pub fn watched_listeners(self) -> Self {
         Self {
             listeners: Listeners::Watched,
+            ..self
+        }
+    }
+
+    /// An Envoy can be replaced while its sessions go on.
+    pub fn hot_restarts(self) -> Self {
+        Self {
+            restarts: Restarts::Hot,
             ..self
         }
     }

@@ -13,6 +13,7 @@
 //! | `client` | what clients do: WebSockets over HTTP/1.1 and HTTP/2, plain requests, raw bytes |
 //! | `history` | whether a worker ever had a session too many, by the workers' own journals |
 //! | `recovery` | how long the fleet took to be well again |
+//! | `monitor` | what Redis is asked, and when |
 //! | `prober` | a client that comes again and again while a fault is on |
 //! | `load` | many sessions at a steady rate |
 //! | `api` | the sidecar's HTTP interface |
@@ -30,6 +31,7 @@ pub mod fleet;
 pub mod history;
 pub mod http;
 pub mod load;
+pub mod monitor;
 pub mod paths;
 pub mod ports;
 pub mod prober;

@@ -126,6 +126,7 @@ impl Fleet {
                 .collect(),
             concurrency: 1,
             listeners: self.listeners,
+            restarts: self.restarts,
             filter: self.filter,
             verify_tokens: self.verify_tokens,
         };
