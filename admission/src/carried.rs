@@ -71,7 +71,11 @@ pub fn without_hops(path: &[u8]) -> Vec<u8> {
             .is_some_and(|rest| rest.first() == Some(&b'='))
     };
     let kept: Vec<&[u8]> = parameters.filter(|pair| !is_hop(pair)).collect();
-    let mut whole: Vec<u8> = path.iter().copied().take_while(|&byte| byte != b'?').collect();
+    let mut whole: Vec<u8> = path
+        .iter()
+        .copied()
+        .take_while(|&byte| byte != b'?')
+        .collect();
     if !kept.is_empty() {
         whole.push(b'?');
         whole.extend(kept.join(&b'&'));

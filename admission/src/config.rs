@@ -265,7 +265,10 @@ impl FilterConfig {
             Some(ClientSource::Metadata { filter, path })
                 if filter.is_empty() || path.is_empty() =>
             {
-                return value("client.metadata", "a filter's name and a path in its metadata");
+                return value(
+                    "client.metadata",
+                    "a filter's name and a path in its metadata",
+                );
             }
             Some(ClientSource::Header(_) | ClientSource::Peer | ClientSource::Metadata { .. })
             | None => {}
@@ -308,7 +311,10 @@ impl AffinityConfig {
             }
         };
         if !named {
-            return value("affinity.key", "the name of a header (in lower case), cookie or parameter");
+            return value(
+                "affinity.key",
+                "the name of a header (in lower case), cookie or parameter",
+            );
         }
         let answer = match &self.bind {
             Bind::Request => None,
@@ -444,8 +450,14 @@ mod tests {
             (r#"{}"#, "key"),
             (r#"{"key": {"header": "X-Tx"}}"#, "affinity.key"),
             (r#"{"key": {"query": "a=b"}}"#, "affinity.key"),
-            (r#"{"key": {"query": "a"}, "unbind_paths": ["x"]}"#, "unbind_paths"),
-            (r#"{"key": {"query": "a"}, "unbind_header": "X"}"#, "unbind_header"),
+            (
+                r#"{"key": {"query": "a"}, "unbind_paths": ["x"]}"#,
+                "unbind_paths",
+            ),
+            (
+                r#"{"key": {"query": "a"}, "unbind_header": "X"}"#,
+                "unbind_header",
+            ),
         ] {
             let refusal = affinity(json).unwrap_err();
             assert!(refusal.contains(named), "{json}: {refusal}");
@@ -468,9 +480,7 @@ mod tests {
     #[test]
     fn a_redirect_needs_to_know_where_it_stands() {
         assert!(refused(r#"{"pool": "p", "mode": "redirect"}"#).contains("self"));
-        assert!(
-            FilterConfig::parse(br#"{"pool": "p", "mode": "redirect", "self": "w"}"#).is_ok()
-        );
+        assert!(FilterConfig::parse(br#"{"pool": "p", "mode": "redirect", "self": "w"}"#).is_ok());
     }
 
     #[test]

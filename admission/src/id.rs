@@ -234,7 +234,9 @@ impl Origin {
         };
         match host {
             Some(host)
-                if !host.is_empty() && text.len() <= ORIGIN_BYTES_MAX && host.bytes().all(allowed) =>
+                if !host.is_empty()
+                    && text.len() <= ORIGIN_BYTES_MAX
+                    && host.bytes().all(allowed) =>
             {
                 Ok(Self(text.to_owned()))
             }

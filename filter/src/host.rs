@@ -169,7 +169,11 @@ pub(crate) fn peer() -> Option<Bytes> {
 /// What another filter keeps about this stream.
 pub(crate) fn metadata(filter: &str, path: &[String]) -> Option<Bytes> {
     let whole = ["metadata", "filter_metadata", filter].into_iter();
-    property(&whole.chain(path.iter().map(String::as_str)).collect::<Vec<_>>())
+    property(
+        &whole
+            .chain(path.iter().map(String::as_str))
+            .collect::<Vec<_>>(),
+    )
 }
 
 /// Ends the stream in effect, on both sides.

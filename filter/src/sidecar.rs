@@ -9,9 +9,9 @@ use admission::inspect;
 use admission::inventory::Delivery;
 use admission::message::{
     ADMIT_PATH, AdmitAnswer, AdmitRequest, AffinityRequest, BIND_PATH, BindAnswer, BindRequest,
-    HOLDER_HEADER, OBSERVE_PATH, ObserveRequest,
-    POOL_HEADER, PRESENCE_HEADER, PRESENCE_PATH, RELEASE_PATH, RENEW_PATH, ReleaseRequest,
-    RenewAnswer, RenewRequest, SIDECAR_HEADER, SIDECAR_HEADER_VALUE,
+    HOLDER_HEADER, OBSERVE_PATH, ObserveRequest, POOL_HEADER, PRESENCE_HEADER, PRESENCE_PATH,
+    RELEASE_PATH, RENEW_PATH, ReleaseRequest, RenewAnswer, RenewRequest, SIDECAR_HEADER,
+    SIDECAR_HEADER_VALUE,
 };
 use proxy_wasm::types::Status;
 use serde::Serialize;
@@ -37,7 +37,11 @@ pub(crate) fn ask(vm: &Vm, lease: LeaseId) -> Result<u32, Status> {
         own: vm.config.own.clone(),
         redirect: vm.config.mode == Mode::Redirect,
         client: vm.config.client.as_ref().map(client_key),
-        affinity: vm.config.affinity.as_ref().and_then(|it| affinity_of(it, &path)),
+        affinity: vm
+            .config
+            .affinity
+            .as_ref()
+            .and_then(|it| affinity_of(it, &path)),
         ..AdmitRequest::new(vm.config.pool.clone(), vm.id.clone(), lease)
     };
     let traces: Vec<(&str, String)> = TRACE_HEADERS
@@ -51,9 +55,7 @@ pub(crate) fn ask(vm: &Vm, lease: LeaseId) -> Result<u32, Status> {
 /// Whom the request is counted for. Those of whom nothing is known are counted together.
 fn client_key(source: &ClientSource) -> String {
     match source {
-        ClientSource::Header(name) => {
-            carried::key(&host::request_header(name).unwrap_or_default())
-        }
+        ClientSource::Header(name) => carried::key(&host::request_header(name).unwrap_or_default()),
         ClientSource::Peer => carried::peer(&host::peer().unwrap_or_default()),
         ClientSource::Metadata { filter, path } => {
             carried::key(&host::metadata(filter, path).unwrap_or_default())

@@ -27,6 +27,16 @@ pub(crate) fn hash(pool: &PoolName, key: &str) -> KeyHash {
     sha1.update(b"\0");
     let bytes = key.as_bytes();
     sha1.update(bytes.get(..KEY_BYTES_MAX).unwrap_or(bytes));
-    let [first, second, third, fourth, fifth, sixth, seventh, eighth, ..] = sha1.digest().bytes();
+    let [
+        first,
+        second,
+        third,
+        fourth,
+        fifth,
+        sixth,
+        seventh,
+        eighth,
+        ..,
+    ] = sha1.digest().bytes();
     KeyHash::from_bytes([first, second, third, fourth, fifth, sixth, seventh, eighth])
 }

@@ -172,7 +172,10 @@ async fn each_client_has_its_own_rate() {
     assert!(is_admitted(&ask_as(&pool, "a").await));
     assert!(is_admitted(&ask_as(&pool, "b").await));
     assert!(!is_admitted(&ask_as(&pool, "a").await));
-    assert!(is_admitted(&pool.ask(&pool.mint()).await), "no key, no limit");
+    assert!(
+        is_admitted(&pool.ask(&pool.mint()).await),
+        "no key, no limit"
+    );
 }
 
 #[tokio::test]
@@ -216,7 +219,8 @@ async fn a_limit_in_the_shadow_counts_and_lets_all_in() {
         policy.requests.rate = rate("1/min");
         policy.client.max_concurrent = 1;
         policy.global_conn = 2;
-        policy.shadow = serde_json::from_str(r#"["requests.rate", "client.max_concurrent"]"#).unwrap();
+        policy.shadow =
+            serde_json::from_str(r#"["requests.rate", "client.max_concurrent"]"#).unwrap();
     })
     .await;
     assert!(is_admitted(&ask_as(&pool, "a").await));
@@ -278,7 +282,10 @@ async fn a_changed_rate_is_kept_from_the_next_decision_on() {
     let mut policy = pool.store.policy(&pool.name).expect("a policy").clone();
     policy.requests.rate = rate("10000/s");
     policy.requests.algorithm = Algorithm::FixedWindow;
-    pool.store.apply(&pool.name, &policy).await.expect("a change");
+    pool.store
+        .apply(&pool.name, &policy)
+        .await
+        .expect("a change");
     tokio::time::sleep(Duration::from_millis(1)).await; // allow: any time will do
     pool.admit().await;
     pool.admit().await;

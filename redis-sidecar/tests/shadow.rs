@@ -38,7 +38,11 @@ async fn load(pool: &Pool) -> Vec<String> {
 
 #[tokio::test]
 async fn whoever_is_in_the_shadow_the_live_one_chooses_the_same() {
-    for live in [Strategy::Sewt, Strategy::RoundRobin, Strategy::LeastConnections] {
+    for live in [
+        Strategy::Sewt,
+        Strategy::RoundRobin,
+        Strategy::LeastConnections,
+    ] {
         let alone = load(&pool_with(live, None).await).await;
         for shadow in Strategy::ALL.into_iter().filter(|it| *it != live) {
             let pool = pool_with(live, Some(shadow)).await;
@@ -57,13 +61,19 @@ async fn it_tells_how_often_it_would_have_chosen_otherwise() {
         leases.push(pool.admit().await.lease);
     }
     let head = pool.view().await.head;
-    assert_eq!((head.shadow_decisions_total, head.shadow_differed_total), (4, 0));
+    assert_eq!(
+        (head.shadow_decisions_total, head.shadow_differed_total),
+        (4, 0)
+    );
     // The turn is the first one's, but the last has no lease.
     let last = leases.pop().expect("a lease");
     pool.release(&last).await;
     pool.admit().await;
     let head = pool.view().await.head;
-    assert_eq!((head.shadow_decisions_total, head.shadow_differed_total), (5, 1));
+    assert_eq!(
+        (head.shadow_decisions_total, head.shadow_differed_total),
+        (5, 1)
+    );
 }
 
 #[tokio::test]
@@ -92,7 +102,10 @@ async fn switched_on_in_service_it_knows_what_was_known() {
     let mut policy: Policy = pool.store.policy(&pool.name).expect("a policy").clone();
     policy.strategy = Strategy::RoundRobin;
     policy.shadow_strategy = Some(Strategy::Sewt);
-    pool.store.apply(&pool.name, &policy).await.expect("a change");
+    pool.store
+        .apply(&pool.name, &policy)
+        .await
+        .expect("a change");
     let admitted = pool.admit().await;
     let head = pool.view().await.head;
     let differed = u64::from(admitted.worker != id("w1"));
@@ -108,5 +121,8 @@ async fn one_that_draws_differs_as_often_as_chance_has_it() {
     }
     let head = pool.view().await.head;
     // Three of four, give or take four deviations.
-    assert!((265..=335).contains(&head.shadow_differed_total), "{head:?}");
+    assert!(
+        (265..=335).contains(&head.shadow_differed_total),
+        "{head:?}"
+    );
 }

@@ -30,7 +30,9 @@ fn text(headers: &HeaderMap, name: &HeaderName) -> String {
 
 async fn with_key(client: &Client, path: &str, key: &str) -> Answer {
     let key = HeaderValue::from_str(key).expect("a key");
-    client.get_with(path, HeaderMap::from_iter([(TX, key)])).await
+    client
+        .get_with(path, HeaderMap::from_iter([(TX, key)]))
+        .await
 }
 
 fn reason(answer: &Answer) -> String {
@@ -45,19 +47,34 @@ async fn a_transaction_reaches_its_worker_until_it_ends() {
     let (key, worker) = (text(begun.headers(), &TX), worker_of(begun.headers()));
     assert!(!key.is_empty(), "{begun:?}");
     // Every place of every worker is taken, its own too.
-    fleet.sees("the begin has ended", |pool| pool.active == 0).await;
+    fleet
+        .sees("the begin has ended", |pool| pool.active == 0)
+        .await;
     let (sessions, _) = split(fleet.websockets(3).await);
     assert_eq!(sessions.len(), 3);
     for number in 0..100 {
         let client = if number % 2 == 0 { &one } else { &two };
         let answer = with_key(client, "/tx/query", &key).await;
-        assert_eq!(answer.status(), StatusCode::OK, "{number}: {}", reason(&answer));
+        assert_eq!(
+            answer.status(),
+            StatusCode::OK,
+            "{number}: {}",
+            reason(&answer)
+        );
         assert_eq!(worker_of(answer.headers()), worker, "{number}");
     }
-    assert_eq!(with_key(&two, "/tx/commit", &key).await.status(), StatusCode::OK);
-    fleet.sees("the commit has ended", |pool| pool.active == 3).await;
+    assert_eq!(
+        with_key(&two, "/tx/commit", &key).await.status(),
+        StatusCode::OK
+    );
+    fleet
+        .sees("the commit has ended", |pool| pool.active == 3)
+        .await;
     let late = with_key(&one, "/tx/query", &key).await;
-    assert_eq!((late.status().as_u16(), reason(&late)), (503, "affinity_lost".into()));
+    assert_eq!(
+        (late.status().as_u16(), reason(&late)),
+        (503, "affinity_lost".into())
+    );
 }
 
 #[tokio::test]
@@ -75,7 +92,11 @@ async fn a_transaction_whose_worker_died_goes_to_no_other() {
         reason(&with_key(&client, "/tx/query", &key).await) == "affinity_lost"
     })
     .await;
-    assert_eq!(client.get("/other").await.status(), StatusCode::OK, "the other serves");
+    assert_eq!(
+        client.get("/other").await.status(),
+        StatusCode::OK,
+        "the other serves"
+    );
 }
 
 #[tokio::test]
@@ -113,10 +134,18 @@ async fn a_client_is_sent_to_another_worker_but_not_for_ever() {
     let fleet = fleet.up().await;
     let client = fleet.client();
     let here = client.get("/a?b=1&berth-hop=1").await;
-    assert_eq!((here.status(), worker_of(here.headers()).as_str()), (StatusCode::OK, "worker-1"));
+    assert_eq!(
+        (here.status(), worker_of(here.headers()).as_str()),
+        (StatusCode::OK, "worker-1")
+    );
     let body = String::from_utf8_lossy(here.body()).into_owned();
-    assert!(!body.contains("berth-hop"), "hidden from the worker: {body}");
-    fleet.sees("its place is free again", |pool| pool.active == 0).await;
+    assert!(
+        !body.contains("berth-hop"),
+        "hidden from the worker: {body}"
+    );
+    fleet
+        .sees("its place is free again", |pool| pool.active == 0)
+        .await;
     let session = client.websocket("/").await.admitted();
     let sent = client.get("/a?b=1").await;
     assert_eq!(sent.status(), StatusCode::TEMPORARY_REDIRECT);
@@ -124,7 +153,14 @@ async fn a_client_is_sent_to_another_worker_but_not_for_ever() {
     let location = format!("http://{there}/a?b=1&berth-hop=1");
     assert_eq!(text(sent.headers(), &LOCATION), location);
     let third = client.get("/a?berth-hop=2").await;
-    assert_eq!((third.status().as_u16(), reason(&third)), (429, "too_many_hops".into()));
-    assert_eq!(fleet.view().await.active, 1, "who is sent on takes no place");
+    assert_eq!(
+        (third.status().as_u16(), reason(&third)),
+        (429, "too_many_hops".into())
+    );
+    assert_eq!(
+        fleet.view().await.active,
+        1,
+        "who is sent on takes no place"
+    );
     session.close().await;
 }

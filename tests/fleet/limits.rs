@@ -70,7 +70,11 @@ async fn a_burst_comes_in_at_once_and_no_more() {
     let start = Instant::now();
     let (sessions, refused) = split(fleet.websockets(100).await);
     let seconds = start.elapsed().as_secs() as usize + 1;
-    assert!((60..=60 + seconds).contains(&sessions.len()), "{}", sessions.len());
+    assert!(
+        (60..=60 + seconds).contains(&sessions.len()),
+        "{}",
+        sessions.len()
+    );
     assert_eq!(sessions.len() + refused.len(), 100);
 }
 
@@ -98,11 +102,16 @@ async fn a_client_has_three_places_in_the_whole_fleet() {
     let (sessions, refused) = split(race(&fleet, 50, &tenant("a")).await);
     assert_eq!((sessions.len(), refused.len()), (3, 47));
     for refusal in refused {
-        assert_eq!((refusal.status, refusal.reason.as_deref()), (429, Some("client_limit")));
+        assert_eq!(
+            (refusal.status, refusal.reason.as_deref()),
+            (429, Some("client_limit"))
+        );
     }
     assert_eq!(split(race(&fleet, 5, &tenant("b")).await).0.len(), 3);
     close_all(sessions).await;
-    fleet.sees("the tenants' places are back", |pool| pool.active == 0).await;
+    fleet
+        .sees("the tenants' places are back", |pool| pool.active == 0)
+        .await;
     assert_eq!(split(race(&fleet, 5, &tenant("a")).await).0.len(), 3);
 }
 

@@ -9,6 +9,7 @@
 //! | `worker` | a worker that registers, serves, recycles; as a task here or as `demo-worker` |
 //! | `backend` | where requests without a lease go |
 //! | `decoy` | a server that nobody may reach |
+//! | `docs` | the examples in docs/limits.md |
 //! | `scribe` | a sidecar that only writes down what it is asked |
 //! | `client` | what clients do: WebSockets over HTTP/1.1 and HTTP/2, plain requests, raw bytes |
 //! | `history` | whether a worker ever had a session too many, by the workers' own journals |
@@ -25,6 +26,7 @@ pub mod backend;
 pub mod client;
 pub mod clock;
 pub mod decoy;
+pub mod docs;
 pub mod envoy;
 pub mod fault_proxy;
 pub mod fleet;

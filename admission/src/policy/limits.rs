@@ -53,7 +53,8 @@ impl FromStr for Rate {
                 period_ms: times.checked_mul(unit_ms)?,
             };
             let plain = count.bytes().all(|byte| byte.is_ascii_digit());
-            let fits = (1..=COUNT_MAX).contains(&rate.count) && (1..=DAY_MS).contains(&rate.period_ms);
+            let fits =
+                (1..=COUNT_MAX).contains(&rate.count) && (1..=DAY_MS).contains(&rate.period_ms);
             (plain && fits).then_some(rate)
         };
         read().ok_or_else(|| RateError(text.to_owned()))
@@ -195,7 +196,11 @@ fn validate_rate(
     algorithm: Algorithm,
 ) -> Result<(), PolicyError> {
     if !(1..=COUNT_MAX).contains(&burst) {
-        return Err(PolicyError::new(burst_field, "between 1 and 1000000", burst));
+        return Err(PolicyError::new(
+            burst_field,
+            "between 1 and 1000000",
+            burst,
+        ));
     }
     match (algorithm, rate) {
         (Algorithm::FixedWindow, _) if burst != 1 => {
@@ -234,7 +239,9 @@ mod tests {
 
     #[test]
     fn what_is_no_rate_is_refused_with_an_example() {
-        for text in ["", "1", "/s", "0/s", "1/", "1/week", "-1/s", "+1/s", "1/2d", "1/0s", "1/s "] {
+        for text in [
+            "", "1", "/s", "0/s", "1/", "1/week", "-1/s", "+1/s", "1/2d", "1/0s", "1/s ",
+        ] {
             let error = text.parse::<Rate>().unwrap_err().to_string();
             assert!(error.contains("60/min"), "{error}");
         }

@@ -21,8 +21,8 @@ use crate::metrics::Metrics;
 use crate::presence::Presences;
 use crate::store::Store;
 use admission::message::{
-    ADMIT_PATH, BIND_PATH, ErrorAnswer, OBSERVE_PATH, PRESENCE_PATH, RELEASE_PATH, RENEW_PATH, SIDECAR_HEADER,
-    SIDECAR_HEADER_VALUE,
+    ADMIT_PATH, BIND_PATH, ErrorAnswer, OBSERVE_PATH, PRESENCE_PATH, RELEASE_PATH, RENEW_PATH,
+    SIDECAR_HEADER, SIDECAR_HEADER_VALUE,
 };
 use axum::extract::DefaultBodyLimit;
 use axum::http::{HeaderName, HeaderValue, StatusCode};

@@ -98,7 +98,11 @@ impl<'a> Vm<'a> {
             incarnation: admitted.incarnation.clone(),
             address: admitted.address,
             leases: vec![(*number, admitted.lifetime)],
-            clients: admitted.client.map(|client| (*number, client)).into_iter().collect(),
+            clients: admitted
+                .client
+                .map(|client| (*number, client))
+                .into_iter()
+                .collect(),
         };
         self.held.iter().map(place).collect()
     }
