@@ -135,7 +135,8 @@ async fn round(fleet: &RunningFleet, monitor: &Monitor) -> Round {
         late,
     };
     eprintln!(
-        "close to place free, {MEASURED} times among {:.0} releases per second: p50 {:.1?}, p99 {:.1?}, most {:.1?}; this machine is late by {:.1?} (p99)",
+        "close to place free, {MEASURED} times among {:.0} releases per second: p50 {:.1?}, \
+         p99 {:.1?}, most {:.1?}; this machine is late by {:.1?} (p99)",
         log.free.len() as f64 / start.elapsed().as_secs_f64(),
         round.half,
         round.most,
@@ -145,6 +146,10 @@ async fn round(fleet: &RunningFleet, monitor: &Monitor) -> Round {
     round
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how late a sleep ends is what is measured here"
+)]
 fn lateness(stop: &AtomicBool) -> Duration {
     let mut times = Vec::new();
     while !stop.load(Ordering::Relaxed) {
