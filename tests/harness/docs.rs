@@ -3,6 +3,13 @@
 use crate::paths;
 use serde_json::Value;
 
+/// What an example is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    Filter,
+    Policy,
+}
+
 /// The settings of the filter that docs/limits.md shows under this name.
 pub fn filter_example(name: &str) -> Value {
     match serde_json::from_str(&example(name, "json")) {
