@@ -95,6 +95,27 @@ mutant 'an answer about another lease is none' lifecycle.rs \
 mutant 'the release of what was refused without an answer' lifecycle.rs \
     'Effect::Refuse(refusal),
         Effect::Release(Release::unused(asking.lease)),' 'Effect::Refuse(refusal),'
+mutant 'a session that vouches for the worker of a spare place' inventory/spare.rs \
+    'lease.life.sessions.get() > 1' 'lease.life.sessions.get() > 0'
+mutant 'spare places end with the last session on their worker' inventory.rs \
+    'self.end_unwitnessed();' ''
+mutant 'a limit for spare places' inventory/spare.rs \
+    'self.spares.len() < self.spares_max' 'true'
+mutant 'what was used once is used' inventory/spare.rs \
+    'lease.used |= release.r#use == Use::Used;' ''
+mutant 'places are shared only while the holder is believed' holder/outage.rs \
+    'now_us < until_us' 'until_us > 0'
+mutant 'places are shared only while the presence is not in doubt' holder/outage.rs \
+    'self.presence_broken_us.is_none_or(sure)' '(self.presence_broken_us.is_none_or(sure) || true)'
+mutant 'places on workers that failed are not shared' holder/outage.rs \
+    '&& serves_on(release.outcome)' '&& (serves_on(release.outcome) || true)'
+mutant 'spare places end with the outage' holder/outage.rs \
+    'self.inventory.end_spares();' ''
+mutant 'an earlier answer does not end an outage' holder/outage.rs \
+    'if sent_us < outage.since_us {' 'if false {'
+mutant 'the release of what was asked for in vain' lifecycle.rs \
+    'self.route(admitted, asking.demand, now_us),
+                Effect::Release(Release::unused(asking.lease)),' 'self.route(admitted, asking.demand, now_us),'
 
 printf '\n%d guards, %d missed\n' "$guards" "$missed"
 [ "$missed" -eq 0 ]
