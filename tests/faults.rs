@@ -2,6 +2,7 @@
 
 mod faults {
     mod clients;
+    mod closing;
     mod judge;
     mod listener;
     mod local_share;

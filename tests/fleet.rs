@@ -7,6 +7,7 @@ mod fleet {
     mod ejection;
     mod lifetime;
     mod limits;
+    mod lua_filter;
     mod metrics;
     mod outage;
     mod question;

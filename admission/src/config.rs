@@ -273,13 +273,6 @@ impl FilterConfig {
             Some(ClientSource::Header(_) | ClientSource::Peer | ClientSource::Metadata { .. })
             | None => {}
         }
-        if self.affinity.is_some() && self.on_outage == OnOutage::LocalShare {
-            return value(
-                "on_outage",
-                "another than \"local_share\" where there is an affinity: \
-                 a key leads to its own worker, not to one that has a place",
-            );
-        }
         if let Some(affinity) = &self.affinity {
             affinity.validate(is_header)?;
         }
@@ -429,22 +422,6 @@ mod tests {
     }
 
     #[test]
-    fn outages_are_met_in_one_of_three_ways() {
-        for (text, expected) in [
-            ("deny", OnOutage::Deny),
-            ("allow", OnOutage::Allow),
-            ("local_share", OnOutage::LocalShare),
-        ] {
-            let json = format!(r#"{{"pool": "p", "on_outage": "{text}"}}"#);
-            let config = FilterConfig::parse(json.as_bytes()).unwrap();
-            assert_eq!(config.on_outage, expected);
-        }
-        let bound =
-            r#"{"pool": "p", "on_outage": "local_share", "affinity": {"key": {"cookie": "sid"}}}"#;
-        assert!(refused(bound).contains("on_outage"));
-    }
-
-    #[test]
     fn a_client_key_has_a_source() {
         let client = |json: &str| {
             let json = format!(r#"{{"pool": "p", "client": {json}}}"#);
@@ -484,6 +461,19 @@ mod tests {
         ] {
             let refusal = affinity(json).unwrap_err();
             assert!(refusal.contains(named), "{json}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn outages_are_met_in_one_of_three_ways() {
+        for (text, expected) in [
+            ("deny", OnOutage::Deny),
+            ("allow", OnOutage::Allow),
+            ("local_share", OnOutage::LocalShare),
+        ] {
+            let json = format!(r#"{{"pool": "p", "on_outage": "{text}"}}"#);
+            let config = FilterConfig::parse(json.as_bytes()).unwrap();
+            assert_eq!(config.on_outage, expected);
         }
     }
 

@@ -48,9 +48,9 @@ struct Life {
 struct HeldLease {
     life: Rc<Life>,
     lifetime: u64,
+    client: Option<KeyHash>,
     /// A session that left its place to another has used the lease up, whatever becomes of the other.
     used: bool,
-    client: Option<KeyHash>,
 }
 
 /// News on its way to the sidecar, to be kept until it is known to have arrived.
@@ -117,8 +117,8 @@ impl Inventory {
         let lease = HeldLease {
             life: self.life_of(admitted),
             lifetime: admitted.lifetime,
-            used: false,
             client: admitted.client,
+            used: false,
         };
         lease.life.enter();
         self.held.insert(number, lease);

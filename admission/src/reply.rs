@@ -73,7 +73,7 @@ impl Refusal {
         let (reason, retry_after_s) = (self.reason(), self.retry_after_s());
         let retry_after_ms = self.retry_after_ms();
         format!(
-            r#"{{"error":"not_admitted","reason":"{reason}","retry_after_ms":{retry_after_ms},"retry_after_s":{retry_after_s}}}"#
+            r#"{{"error":"not_admitted","reason":"{reason}","retry_after_s":{retry_after_s},"retry_after_ms":{retry_after_ms}}}"#
         )
     }
 }

@@ -90,7 +90,8 @@ fn answered(vm: &Vm, call: Call) {
     }
 }
 
-/// The sidecar refused the message itself: repeating it cannot help.
+/// The sidecar refused the message itself: repeating it cannot help. The next beat tells what a
+/// release would have told.
 fn rejected(vm: &Vm, call: Call) {
     log::error!("the sidecar refused a message: filter and sidecar do not fit together");
     match call {

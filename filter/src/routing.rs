@@ -51,18 +51,18 @@ pub(crate) fn name(config: &FilterConfig, address: Address) -> Result<(), Status
     }
 }
 
-/// Sends the request where Envoy's routes send what is marked.
-pub(crate) fn fall_back() -> Result<(), Status> {
-    host::set_request_header(FALLBACK_HEADER, "outage")?;
-    host::clear_route_cache()
-}
-
 /// How often a client was redirected is none of its worker's business.
 fn hide_hops() {
     let path = host::request_header(":path").unwrap_or_default();
     if carried::hops(&path) > 0 {
         host::set_request_header_bytes(":path", &carried::without_hops(&path));
     }
+}
+
+/// Sends the request where Envoy's routes send what is marked.
+pub(crate) fn fall_back() -> Result<(), Status> {
+    host::set_request_header(FALLBACK_HEADER, "outage")?;
+    host::clear_route_cache()
 }
 
 /// Envoy's protobuf message SetEnvoyFilterStateArguments: path = 1, value = 2, both text; the life

@@ -78,6 +78,13 @@ fn affinity_of(config: &AffinityConfig, path: &[u8]) -> Option<AffinityRequest> 
     })
 }
 
+/// Whether the request carries an affinity key.
+pub(crate) fn is_bound_somewhere(vm: &Vm) -> bool {
+    let path = || host::request_header(":path").unwrap_or_default();
+    let affinity = vm.config.affinity.as_ref();
+    affinity.is_some_and(|it| affinity_of(it, &path()).is_some())
+}
+
 /// Has a key bound that the worker's answer carries; the stream in effect will hear the answer.
 pub(crate) fn bind(vm: &Vm, lease: LeaseId, key: String) -> Result<u32, Status> {
     let request = BindRequest {
@@ -200,11 +207,13 @@ pub(crate) fn is_answered(headers: usize) -> bool {
     headers > 0 && is(SIDECAR_HEADER, SIDECAR_HEADER_VALUE.as_bytes()) && is(":status", b"200")
 }
 
-/// Whether the sidecar refused the message itself, so that repeating it cannot help.
+/// Whether the sidecar refused the message itself, or the store's script broke on it (500), so that
+/// repeating it cannot help.
 pub(crate) fn is_rejected(headers: usize) -> bool {
+    let is_final = |status: Vec<u8>| status.starts_with(b"4") || status == b"500";
     headers > 0
         && host::callout_header(SIDECAR_HEADER).is_some()
-        && host::callout_header(":status").is_some_and(|status| status.starts_with(b"4"))
+        && host::callout_header(":status").is_some_and(is_final)
 }
 
 pub(crate) fn admit_answer(headers: usize) -> Option<AdmitAnswer> {

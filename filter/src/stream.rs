@@ -109,12 +109,13 @@ impl HttpContext for Stream {
         let status = host::response_header(":status")
             .and_then(|status| std::str::from_utf8(&status).ok()?.parse().ok())
             .unwrap_or(0);
-        self.handle(Event::Responding {
+        let event = Event::Responding {
             status,
             author: host::response_author(),
             now_us: host::now_us(),
             affinity: self.affinity_news(),
-        });
+        };
+        (self.vm).handle(self.context, &self.lifecycle, event, Turn::Now);
         if self.lifecycle.borrow().is_binding() {
             Action::Pause
         } else {

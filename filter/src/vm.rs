@@ -78,7 +78,12 @@ impl Vm {
     pub(crate) fn begin(&self, demand: Demand) -> Event {
         let now_us = host::now_us();
         let mut holder = self.holder.borrow_mut();
-        match holder.reuse(now_us) {
+        let at_hand = if sidecar::is_bound_somewhere(self) {
+            None
+        } else {
+            holder.reuse(now_us)
+        };
+        match at_hand {
             Some(admitted) => {
                 self.metrics.reused();
                 Event::Placed {
@@ -101,6 +106,10 @@ impl Vm {
             return otherwise;
         }
         let now_us = host::now_us();
+        if sidecar::is_bound_somewhere(self) {
+            self.holder.borrow_mut().bound_ask_failed(now_us);
+            return otherwise;
+        }
         match self.holder.borrow_mut().ask_failed(now_us) {
             Some(admitted) => {
                 self.metrics.reused();
@@ -216,7 +225,12 @@ impl Vm {
             Effect::Bind { lease, key } => {
                 sidecar::bind(self, lease, key)?;
             }
-            Effect::Answer => host::resume_response(),
+            // Within the answer's own callback it goes on by itself.
+            Effect::Answer => {
+                if turn == Turn::Later {
+                    host::resume_response();
+                }
+            }
             Effect::Observe(_) | Effect::Release(_) => self.wake(),
         }
         Ok(Action::Pause)

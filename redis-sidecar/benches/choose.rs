@@ -12,7 +12,7 @@ use admission::id::{Address, Incarnation, PoolName, WorkerId};
 use admission::message::{HeartbeatRequest, RegisterRequest};
 use admission::policy::{Policy, Strategy};
 use private_redis::Redis;
-use redis_sidecar::library::{Library, Source, Verb};
+use redis_sidecar::library::{KeysOf, Library, Source, Verb};
 use redis_sidecar::plot::{Chart, Scale, Series};
 use redis_sidecar::store::Store;
 use serde_json::json;
@@ -46,6 +46,7 @@ const CHOOSE: Verb = Verb {
         code: include_str!("choose.lua"),
     },
     flag: None,
+    keys: KeysOf::Pool,
 };
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;

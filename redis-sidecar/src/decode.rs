@@ -1,6 +1,7 @@
 //! The scripts' answers: tables of strings, a status word first. `None` means that an answer is none
 //! of those its script's header lists.
 
+use crate::atomic::{AtomicAnswer, Done, Operation, Outcome, Refusal};
 use crate::explain::ExplainPage;
 use crate::lease_view::{Audit, LeaseRow, LeaseView};
 use crate::request_keys::RequestKeys;
@@ -201,4 +202,61 @@ pub(crate) fn explained(reply: &[String]) -> Option<ExplainPage> {
         }),
         _ => None,
     }
+}
+
+/// `again, count, taken back`
+pub(crate) fn swept_in_part(reply: &[String]) -> Option<u64> {
+    match reply {
+        [word, _, taken_back] if word == "again" => taken_back.parse().ok(),
+        _ => None,
+    }
+}
+
+/// `word, count`, then `retry_after_ms` or `taken back`, and perhaps `held`
+pub(crate) fn done(operation: &Operation, reply: &[String]) -> Option<Done> {
+    let [word, count, figure, held @ ..] = reply else {
+        return None;
+    };
+    let (count, figure) = (count.parse().ok()?, figure.parse().ok()?);
+    let taken_back = match operation {
+        Operation::CheckRateLimit { .. } => 0,
+        Operation::CheckAndIncrement { .. }
+        | Operation::Decrement { .. }
+        | Operation::Renew { .. }
+        | Operation::Get => figure,
+    };
+    let checked = |reason: Option<Refusal>| AtomicAnswer::Checked {
+        allowed: reason.is_none(),
+        count,
+        reason,
+    };
+    let rated = |allowed| AtomicAnswer::Rated {
+        allowed,
+        count,
+        retry_after_ms: figure,
+    };
+    let counted = AtomicAnswer::Counted { count };
+    let (answer, outcome) = match (operation, word.as_str(), held) {
+        (Operation::CheckAndIncrement { .. }, "allowed", []) => (checked(None), Outcome::Allowed),
+        (Operation::CheckAndIncrement { .. }, "limit_exceeded", []) => {
+            (checked(Some(Refusal::LimitExceeded)), Outcome::Denied)
+        }
+        (Operation::CheckAndIncrement { .. }, "too_many_owners", []) => {
+            (checked(Some(Refusal::TooManyOwners)), Outcome::Denied)
+        }
+        (Operation::CheckRateLimit { .. }, "allowed", []) => (rated(true), Outcome::Allowed),
+        (Operation::CheckRateLimit { .. }, "limit_exceeded", []) => (rated(false), Outcome::Denied),
+        (Operation::Decrement { .. } | Operation::Get, "counted", []) => (counted, Outcome::Done),
+        (Operation::Decrement { .. }, "unheld", []) => (counted, Outcome::Unheld),
+        (Operation::Renew { .. }, "renewed", [held]) => match held.parse().ok()? {
+            0 => (AtomicAnswer::Renewed { count, held: 0 }, Outcome::Unheld),
+            held => (AtomicAnswer::Renewed { count, held }, Outcome::Done),
+        },
+        _ => return None,
+    };
+    Some(Done {
+        answer,
+        outcome,
+        taken_back,
+    })
 }

@@ -1,5 +1,6 @@
 //! What can go wrong between the sidecar and its Redis: one variant for each thing a caller can do.
 
+use crate::atomic::CountKey;
 use admission::id::{PoolName, WorkerId};
 
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +25,13 @@ pub enum StoreError {
     #[error("pool {pool}: script {verb} failed: {error}")]
     Script {
         pool: PoolName,
+        verb: &'static str,
+        error: String,
+    },
+    /// The same two, of a count.
+    #[error("count {key}: script {verb}: {error}")]
+    Count {
+        key: CountKey,
         verb: &'static str,
         error: String,
     },

@@ -1,6 +1,7 @@
 //! The only place where Redis keys are spelled. The braces are the Redis Cluster hash tag: all keys
 //! of one pool live on one shard, so that one script can reach them.
 
+use crate::atomic::CountKey;
 use admission::id::{Epoch, PoolName};
 
 /// The keys of a pool, in the order that `lua/lib/keys.lua` names them.
@@ -35,4 +36,17 @@ pub fn pool_keys(pool: &PoolName) -> [String; 22] {
 /// One holder in a pool, with its leases: the key after the pool's own.
 pub(crate) fn holder_key(pool: &PoolName, epoch: &Epoch) -> String {
     format!("ws:{{{pool}}}:holder:{epoch}")
+}
+
+/// The keys of a count, in the order that `lua/lib/count.lua` names them. A pool's keys begin with
+/// `ws:{`, so none of these is one.
+pub(crate) fn count_keys(key: &CountKey) -> Vec<String> {
+    ["count", "owners", "deadlines"]
+        .map(|name| format!("ws:atomic:{{{key}}}:{name}"))
+        .into()
+}
+
+/// The present window of a rate, one for each length of windows.
+pub(crate) fn rate_key(key: &CountKey, window_s: u64) -> String {
+    format!("ws:atomic:{{{key}}}:rate_limit:{window_s}")
 }

@@ -7,6 +7,7 @@
 //!
 //! `operator` is the other side: the commands that ask a running sidecar.
 
+pub mod atomic;
 mod auditor;
 mod connection;
 mod decode;

@@ -16,6 +16,16 @@ pub struct Source {
 pub struct Verb {
     pub source: Source,
     pub flag: Option<&'static str>,
+    pub keys: KeysOf,
+}
+
+/// Whose keys a function gets.
+#[derive(Debug, Clone, Copy)]
+pub enum KeysOf {
+    /// A pool's: they are named for all modules before the verb begins.
+    Pool,
+    /// A count's, which has nothing to do with any pool: the verb names them itself.
+    Count,
 }
 
 macro_rules! sources {
@@ -28,13 +38,16 @@ macro_rules! sources {
 }
 
 macro_rules! verbs {
-    ($($name:literal $flag:expr,)+) => {
+    (@keys) => { KeysOf::Pool };
+    (@keys COUNT) => { KeysOf::Count };
+    ($($name:literal $flag:ident $($keys:ident)?,)+) => {
         [$(Verb {
             source: Source {
                 name: $name,
                 code: include_str!(concat!("../../lua/", $name, ".lua")),
             },
             flag: $flag,
+            keys: verbs!(@keys $($keys)?),
         }),+]
     };
 }
@@ -45,13 +58,14 @@ pub const FOUNDATION: [Source; 9] =
 pub const STRATEGIES: [Source; 8] = sources!("strategies/": "lifetime_first" "round_robin"
     "least_connections" "random" "sewt" "score" "nodeads" "noerrors");
 /// What builds on strategies.
-pub const MODULES: [Source; 17] = sources!("lib/": "repair" "holder" "rebuild" "shadow" "pool"
-    "index" "former" "crew" "client" "limits" "affinity" "lease" "ejection" "sweep" "report" "advice" "page");
+pub const MODULES: [Source; 18] = sources!("lib/": "repair" "holder" "rebuild" "shadow" "pool"
+    "index" "former" "crew" "client" "limits" "affinity" "lease" "ejection" "sweep" "report" "advice"
+    "page" "count");
 
 const ALLOW_OOM: Option<&str> = Some("allow-oom");
 const NO_WRITES: Option<&str> = Some("no-writes");
 
-pub const VERBS: [Verb; 21] = verbs! {
+pub const VERBS: [Verb; 26] = verbs! {
     "admit" None,
     "release" ALLOW_OOM,
     "observe" ALLOW_OOM,
@@ -73,6 +87,11 @@ pub const VERBS: [Verb; 21] = verbs! {
     "audit" NO_WRITES,
     "view" NO_WRITES,
     "explain" NO_WRITES,
+    "atomic_check_and_increment" None COUNT,
+    "atomic_check_rate_limit" None COUNT,
+    "atomic_decrement" ALLOW_OOM COUNT,
+    "atomic_renew" ALLOW_OOM COUNT,
+    "atomic_get" ALLOW_OOM COUNT,
 };
 
 /// The library as Redis gets it. Its name is made from its text, and so are its functions' names:
@@ -127,13 +146,18 @@ fn join(verbs: &[Verb]) -> String {
     for Source { name, code } in MODULES {
         let _ = writeln!(text, "local {} = (function()\n{code}end)()\n", module(name));
     }
-    for Verb { source, flag } in verbs {
+    for Verb { source, flag, keys } in verbs {
         let Source { name, code } = source;
         let flags = flag.map(|flag| format!("'{flag}'")).unwrap_or_default();
+        // The last argument is the server's id, always: see lua/lib/keys.lua.
+        let begin = match keys {
+            KeysOf::Pool => "Keys.name(KEYS, table.remove(ARGV))",
+            KeysOf::Count => "table.remove(ARGV)",
+        };
         let _ = writeln!(
             text,
             "redis.register_function({{ function_name = PREFIX .. '{name}', flags = {{ {flags} }},\n\
-             callback = function(KEYS, ARGV) Keys.name(KEYS, table.remove(ARGV))\n{code}end }})\n"
+             callback = function(KEYS, ARGV) {begin}\n{code}end }})\n"
         );
     }
     text

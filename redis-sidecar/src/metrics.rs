@@ -3,6 +3,7 @@
 //! Labels are bounded: pools are those of the settings file, reasons and outcomes are fixed words,
 //! workers and proxies are capped. No text of a client is ever a label.
 
+mod atomic;
 mod pools;
 
 use crate::view::PoolPage;
@@ -63,6 +64,7 @@ pub struct Metrics {
     decision_seconds: Histograms,
     handshake_seconds: Histograms,
     session_seconds: Histograms,
+    pub(crate) atomic: atomic::Atomic,
     proxies: Mutex<HashMap<ProxyId, Instant>>,
 }
 
@@ -92,6 +94,7 @@ impl Metrics {
             decision_seconds: Family::new_with_constructor(decision),
             handshake_seconds: Family::new_with_constructor(session),
             session_seconds: Family::new_with_constructor(session),
+            atomic: atomic::Atomic::default(),
             proxies: Mutex::default(),
         };
         let registry = &mut metrics.registry;
@@ -156,6 +159,7 @@ impl Metrics {
             "Time from naming a worker to the end of the stream",
             metrics.session_seconds.clone(),
         );
+        metrics.atomic.register(registry);
         metrics
     }
 

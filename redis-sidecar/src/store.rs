@@ -1,6 +1,7 @@
 //! The pools as Redis holds them: one function per verb, each one script call. Here is how a verb is
 //! called; the verbs themselves are in families.
 
+mod atomic;
 mod holders;
 mod leases;
 mod operators;
@@ -44,6 +45,12 @@ struct Call<'a> {
     /// Whose keys it gets; one for nearly all that get any.
     holders: &'a [Epoch],
     args: Vec<String>,
+}
+
+/// Why a function has no answer: Redis refused it, or could not be asked.
+enum Failure {
+    Refused(String),
+    Unavailable(String),
 }
 
 impl<'a> Call<'a> {
@@ -136,13 +143,29 @@ impl Store {
                 .iter()
                 .map(|epoch| holder_key(call.pool, epoch)),
         );
-        let keys: Vec<String> = keys.collect();
+        let reply = self.fcall(call.verb, keys.collect(), &call.args).await;
+        reply.map_err(|failure| match failure {
+            Failure::Refused(error) => StoreError::Script {
+                pool: call.pool.clone(),
+                verb: call.verb,
+                error,
+            },
+            Failure::Unavailable(why) => StoreError::Unavailable(why),
+        })
+    }
+
+    async fn fcall(
+        &self,
+        verb: &str,
+        keys: Vec<String>,
+        args: &[String],
+    ) -> Result<Vec<String>, Failure> {
         let mut command = redis::cmd("FCALL");
         command
-            .arg(self.library.function(call.verb))
+            .arg(self.library.function(verb))
             .arg(keys.len())
             .arg(keys)
-            .arg(&call.args);
+            .arg(args);
         let exchange = async |connection, server: &str| {
             command.arg(server); // always the last: see lua/lib/keys.lua
             self.exchange(connection, &command).await
@@ -150,14 +173,10 @@ impl Store {
         match self.link.call(exchange).await {
             Some(Ok(reply)) => Ok(reply),
             Some(Err(error)) if error.kind() == redis::ServerErrorKind::ResponseError.into() => {
-                Err(StoreError::Script {
-                    pool: call.pool.clone(),
-                    verb: call.verb,
-                    error: error.to_string(),
-                })
+                Err(Failure::Refused(error.to_string()))
             }
-            Some(Err(error)) => Err(StoreError::Unavailable(error.to_string())),
-            None => Err(StoreError::Unavailable("not connected".into())),
+            Some(Err(error)) => Err(Failure::Unavailable(error.to_string())),
+            None => Err(Failure::Unavailable("not connected".into())),
         }
     }
 

@@ -3,6 +3,7 @@
 
 mod admit;
 mod affinity;
+mod atomic;
 mod audit;
 mod ejection;
 mod explain;

@@ -2,7 +2,7 @@
 //! must fail. (scripts/mutants.sh does the same with the core.)
 
 use crate::support::mutated;
-use crate::{admit, rebuild, reclaim, renew};
+use crate::{admit, atomic, rebuild, reclaim, renew};
 
 /// A guard of the scripts, what stands in its place without it, and the test that notices.
 struct Guard {
@@ -12,7 +12,7 @@ struct Guard {
     test: fn(),
 }
 
-const GUARDS: [Guard; 22] = [
+const GUARDS: [Guard; 28] = [
     Guard {
         name: "a worker's limit",
         with: "return worker.active < ",
@@ -145,6 +145,42 @@ const GUARDS: [Guard; 22] = [
         with: "math.min(math.max(wall - pool.wall, CLOCK_STEP_MS_MIN), CLOCK_STEP_MS_MAX)",
         without: "math.max(wall - pool.wall, CLOCK_STEP_MS_MIN)",
         test: reclaim::nothing_expires_while_redis_stands_still,
+    },
+    Guard {
+        name: "a count's limit",
+        with: "if count.total >= limit then",
+        without: "if false then",
+        test: atomic::a_count_grows_to_its_limit_and_no_further,
+    },
+    Guard {
+        name: "nobody gives back what another holds",
+        with: "if share.held == 0 then\n  return answer('unheld')",
+        without: "if count.total == 0 then\n  return answer('unheld')",
+        test: atomic::nobody_gives_back_what_another_holds,
+    },
+    Guard {
+        name: "an owner's time ends",
+        with: "'-inf', count.now, 'BYSCORE'",
+        without: "'-inf', 0, 'BYSCORE'",
+        test: atomic::more_lost_owners_than_one_script_sweeps_are_swept_all_the_same,
+    },
+    Guard {
+        name: "what has no owner has no end",
+        with: "if stays then",
+        without: "if false then",
+        test: atomic::what_has_no_owner_stays_until_it_is_given_back,
+    },
+    Guard {
+        name: "a count has so many owners",
+        with: " and Count.is_crowded(count) then",
+        without: " and false then",
+        test: atomic::a_count_has_only_so_many_owners,
+    },
+    Guard {
+        name: "who is refused uses up nothing of a rate",
+        with: "if requests >= limit then",
+        without: "if false then",
+        test: atomic::a_window_has_no_more_requests_than_its_limit,
     },
 ];
 

@@ -106,10 +106,10 @@ impl Course {
     }
 }
 
-/// Every Envoy serves, and the store waits for nobody.
+/// Every Envoy gives places or says that there is none, and the store waits for nobody.
 async fn is_well(fleet: &RunningFleet) -> bool {
     for envoy in 0..fleet.envoys.len() {
-        if !fleet.serves(envoy).await {
+        if !fleet.decides(envoy).await {
             return false;
         }
     }

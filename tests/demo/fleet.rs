@@ -6,7 +6,7 @@ mod settings;
 use admission::policy::{Policy, Strategy};
 use clap::Parser;
 use harness::backend::Backend;
-use harness::envoy::{self, Envoy, Filter, Listeners, RouteBy};
+use harness::envoy::{self, Envoy, Filter, Listeners, Restarts, RouteBy};
 use harness::fleet::pool;
 use harness::http::Target;
 use harness::paths;
@@ -220,6 +220,7 @@ fn start_envoys(
             workers: Vec::new(),
             concurrency: 1,
             listeners: Listeners::Fixed,
+            restarts: Restarts::Cold,
             filter: Filter::Shipped,
             verify_tokens: false,
         };

@@ -1,7 +1,7 @@
-//! Rows 5 and 18: clients leave at any moment, alone or all at once; and how soon a place is free.
+//! Rows 5 and 18: clients leave at any moment, alone or all at once.
 
 use harness::api::PoolView;
-use harness::client::{UPGRADE, close_all};
+use harness::client::UPGRADE;
 use harness::{Fleet, Promise, RunningFleet, eventually};
 use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt;
@@ -103,47 +103,6 @@ async fn a_crowd_that_leaves_at_once_and_comes_again_finds_every_place() {
     assert!(fleet.is_exact(CROWD).await);
     fleet.assert_consistent().await;
     drop(sessions);
-}
-
-/// Closes one session and tries for its place until it has it: how long that took.
-async fn change_places(fleet: &RunningFleet, envoy: usize, rounds: usize) -> Vec<Duration> {
-    let client = fleet.envoys[envoy].client();
-    let mut session = fleet.sessions_of(envoy, 1).await.remove(0);
-    let mut times = Vec::new();
-    for _ in 0..rounds {
-        let closing = Instant::now();
-        session.close().await;
-        session = loop {
-            if let Ok(harness::Visit::Admitted(session)) = client.visit("/").await {
-                break *session;
-            }
-            // Not at once: whoever asks without a pause measures how busy he makes the fleet.
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        };
-        times.push(closing.elapsed());
-    }
-    times
-}
-
-/// The pool is full, so nobody comes in before somebody's place is free.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_closed_session_s_place_is_free_at_once_under_load() {
-    const CHANGING: usize = 4;
-    const STAYING: usize = 196;
-    let fleet = Fleet::new().as_shipped().envoys(2).workers(4);
-    let fleet = fleet
-        .max_concurrent((CHANGING + STAYING) as u32 / 4)
-        .up()
-        .await;
-    let staying = fleet.sessions(STAYING).await;
-    let changing = (0..CHANGING).map(|number| change_places(&fleet, number % 2, 50));
-    let mut times = futures_util::future::join_all(changing).await.concat();
-    times.sort_unstable();
-    let (half, most) = (times[times.len() / 2], times[times.len() * 99 / 100]);
-    Promise::new(18, "close to place free, p50", 50).kept_in(half);
-    Promise::new(18, "close to place free, p99", 50).kept_in(most);
-    fleet.assert_consistent().await;
-    close_all(staying).await;
 }
 
 /// Many at once, each at another moment of its handshake.

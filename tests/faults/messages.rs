@@ -1,4 +1,5 @@
-//! Row 6: messages that overtake each other, come twice, or come when nobody thinks of them any more.
+//! Row 6: messages that overtake each other, come twice, come when nobody thinks of them any more, or
+//! cannot be taken.
 
 use admission::id::LeaseId;
 use admission::message::{
@@ -152,4 +153,26 @@ async fn late_lost_and_torn_messages_leave_nothing_behind() {
     let sessions = fleet.sessions(3).await;
     fleet.assert_consistent().await;
     drop(sessions);
+}
+
+/// What was learned about the worker is no record any more: the script breaks on it. The release is
+/// given up, not repeated, and the next beat tells what it would have told.
+#[tokio::test]
+async fn a_release_that_the_store_breaks_on_is_told_by_the_next_beat() {
+    let fleet = Fleet::new().as_shipped().up().await;
+    let session = fleet.client().websocket("/").await.admitted();
+    fleet.told().await;
+    fleet.redis.told("HSET ws:{demo}:reports worker-1 x").await;
+    session.close().await;
+    harness::eventually("the release is given up", async || {
+        fleet.envoys[0].stat("berth.dropped").await == 1
+    })
+    .await;
+    fleet.redis.told("HDEL ws:{demo}:reports worker-1").await;
+    let promise = Promise::new(6, "release that the store breaks on", 4000);
+    let free = async || fleet.is_exact(0).await;
+    promise.kept_since(Instant::now(), free).await;
+    let view = fleet.view().await;
+    assert_eq!(view.repaired("renounced"), 1, "{view:#?}");
+    fleet.assert_consistent().await;
 }

@@ -21,23 +21,16 @@ async fn survive(
     fault: &'static str,
     harm: impl AsyncFnOnce(&FaultProxy),
 ) -> Probes {
-    let (fleet, mut sessions) = with_sessions().await;
+    let (fleet, sessions) = with_sessions().await;
     harm(&fleet.redis_links[0]).await;
     let prober = Prober::start(fleet.client());
     tokio::time::sleep(lasting).await;
     let probes = prober.stop().await;
     fleet.redis_links[0].heal().await;
     let promise = Promise::new(14, fault, 2000);
-    let served = async || fleet.serves(0).await;
+    let served = async || fleet.admits(0).await;
     promise.kept_since(Instant::now(), served).await;
-    assert_eq!(fleet.alive(&mut sessions).await, SESSIONS);
-    fleet
-        .sees("exactly the living sessions hold places", |pool| {
-            pool.active == SESSIONS as u64
-        })
-        .await;
-    assert_eq!(fleet.view().await.reclaimed(), 0);
-    fleet.assert_consistent().await;
+    fleet.assert_unharmed(sessions).await;
     probes.assert_typed_in_time();
     probes
 }

@@ -40,7 +40,7 @@ async fn assert_rebuilt(
     fleet
         .sees("half of the places are free", |pool| pool.active == half)
         .await;
-    assert!(fleet.serves(0).await && fleet.serves(1).await);
+    assert!(fleet.admits(0).await && fleet.admits(1).await);
     fleet
 }
 

@@ -1,6 +1,6 @@
 //! Row 7: the sidecar dies, stands still, is ended, or comes and goes; with a spare and without.
 
-use harness::client::{Session, close_all};
+use harness::client::Session;
 use harness::{Fleet, Prober, Promise, RunningFleet};
 use std::time::{Duration, Instant};
 
@@ -10,23 +10,6 @@ async fn with_sessions(fleet: Fleet) -> (RunningFleet, Vec<Session>) {
     let fleet = fleet.as_shipped().max_concurrent(100).up().await;
     let sessions = fleet.sessions_of(0, SESSIONS).await;
     (fleet, sessions)
-}
-
-/// Nobody lost anything, and places are given and given back as before.
-async fn assert_unharmed(fleet: &RunningFleet, mut sessions: Vec<Session>) {
-    assert_eq!(fleet.alive(&mut sessions).await, SESSIONS);
-    fleet
-        .sees("exactly the living sessions hold places", |pool| {
-            pool.active == SESSIONS as u64
-        })
-        .await;
-    let view = fleet.view().await;
-    assert_eq!(view.reclaimed(), 0, "{view:#?}");
-    close_all(sessions).await;
-    fleet
-        .sees("all places are free", |pool| pool.active == 0)
-        .await;
-    fleet.assert_consistent().await;
 }
 
 #[tokio::test]
@@ -44,9 +27,9 @@ async fn a_killed_sidecar_is_an_outage_and_takes_no_place_with_it() {
     fleet.sidecars[0].restart().await;
     let start = Instant::now();
     let promise = Promise::new(7, "sidecar killed, started again", 2000);
-    let served = async || fleet.serves(0).await;
+    let served = async || fleet.admits(0).await;
     promise.kept_since(start, served).await;
-    assert_unharmed(&fleet, sessions).await;
+    fleet.assert_unharmed(sessions).await;
 }
 
 #[tokio::test]
@@ -61,9 +44,9 @@ async fn a_stopped_sidecar_is_an_outage_and_takes_no_place_with_it() {
     probes.assert_typed_in_time();
     fleet.sidecars[0].process.thaw();
     let promise = Promise::new(7, "sidecar stopped for 5 s", 2000);
-    let served = async || fleet.serves(0).await;
+    let served = async || fleet.admits(0).await;
     promise.kept_since(Instant::now(), served).await;
-    assert_unharmed(&fleet, sessions).await;
+    fleet.assert_unharmed(sessions).await;
 }
 
 #[tokio::test]
@@ -79,7 +62,7 @@ async fn a_sidecar_that_is_asked_to_end_takes_no_place_with_it() {
     let others = fleet.sidecars[1].api().view().await.unwrap();
     assert_eq!(others.active, SESSIONS as u64);
     fleet.sidecars[0].restart().await;
-    assert_unharmed(&fleet, sessions).await;
+    fleet.assert_unharmed(sessions).await;
 }
 
 #[tokio::test]
@@ -91,10 +74,10 @@ async fn a_sidecar_that_comes_and_goes_takes_no_place_with_it() {
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
     let promise = Promise::new(7, "sidecar restarted 6 times", 2000);
-    let served = async || fleet.serves(0).await;
+    let served = async || fleet.admits(0).await;
     promise.kept_since(Instant::now(), served).await;
     prober.stop().await.assert_typed_in_time();
-    assert_unharmed(&fleet, sessions).await;
+    fleet.assert_unharmed(sessions).await;
 }
 
 /// The sidecar is away for longer than a holder is believed: only the spare can keep the places.

@@ -10,7 +10,7 @@ async fn a_worker_that_dies_gives_its_places_back_and_starts_anew() {
     let start = Instant::now();
     fleet.workers[0].start_again().await.unwrap();
     let promise = Promise::new(17, "worker died, new incarnation serves", 3000);
-    let served = async || fleet.serves(0).await;
+    let served = async || fleet.admits(0).await;
     promise.kept_since(start, served).await;
     let sessions = fleet.sessions(10).await;
     fleet

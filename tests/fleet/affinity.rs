@@ -1,26 +1,19 @@
 //! Requests that belong together reach the same worker, and clients that are sent elsewhere.
 
+use admission::policy::Strategy;
 use harness::client::{Client, worker_of};
+use harness::docs::Part::{Filter, Policy};
 use harness::http::Answer;
 use harness::{Fleet, RunningFleet, split};
 use hyper::StatusCode;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue, LOCATION};
-use serde_json::json;
 
 const TX: HeaderName = HeaderName::from_static("x-tx-id");
 
 /// Begin, queries and commit of a transaction, as docs/limits.md shows it.
 async fn transactional(workers: usize) -> RunningFleet {
     let fleet = Fleet::new().envoys(2).workers(workers).max_concurrent(1);
-    let fleet = fleet.filter(|filter| {
-        filter["admit"] = json!("everything");
-        filter["affinity"] = json!({
-            "key": {"header": "x-tx-id"},
-            "bind": {"answer_header": "x-tx-id"},
-            "unbind_paths": ["/tx/commit", "/tx/rollback"],
-        });
-    });
-    fleet.up().await
+    fleet.example("transactions", &[Filter]).up().await
 }
 
 fn text(headers: &HeaderMap, name: &HeaderName) -> String {
@@ -102,15 +95,8 @@ async fn a_transaction_whose_worker_died_goes_to_no_other() {
 #[tokio::test]
 async fn a_cookie_prefers_its_worker() {
     let fleet = Fleet::new().workers(4).max_concurrent(100);
-    let fleet = fleet.policy(|policy| {
-        policy.strategy = admission::policy::Strategy::RoundRobin;
-        policy.affinity.mode = admission::policy::AffinityMode::Prefer;
-    });
-    let fleet = fleet.filter(|filter| {
-        filter["admit"] = json!("everything");
-        filter["affinity"] = json!({"key": {"cookie": "sid"}});
-    });
-    let fleet = fleet.up().await;
+    let fleet = fleet.policy(|policy| policy.strategy = Strategy::RoundRobin);
+    let fleet = fleet.example("cookie", &[Filter, Policy]).up().await;
     let cookie = HeaderMap::from_iter([(
         hyper::header::COOKIE,
         HeaderValue::from_static("theme=dark; sid=42"),
@@ -126,12 +112,7 @@ async fn a_cookie_prefers_its_worker() {
 #[tokio::test]
 async fn a_client_is_sent_to_another_worker_but_not_for_ever() {
     let fleet = Fleet::new().workers(2).max_concurrent(1);
-    let fleet = fleet.filter(|filter| {
-        filter["self"] = json!("worker-1");
-        filter["mode"] = json!("redirect");
-        filter["admit"] = json!("everything");
-    });
-    let fleet = fleet.up().await;
+    let fleet = fleet.example("redirect", &[Filter]).up().await;
     let client = fleet.client();
     let here = client.get("/a?b=1&berth-hop=1").await;
     assert_eq!(

@@ -1,6 +1,7 @@
 //! Rates and caps for the whole fleet, whichever Envoy is asked.
 
 use harness::client::Session;
+use harness::docs::Part::{Filter, Policy};
 use harness::envoy::tokens::{TENANT_A, TENANT_B};
 use harness::{Fleet, RunningFleet, Visit, close_all, split};
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
@@ -42,8 +43,7 @@ async fn press(fleet: &RunningFleet, lasting: Duration) -> (Vec<Session>, usize)
 async fn one_a_second_is_one_a_second_through_two_envoys() {
     let lasting = Duration::from_secs(if cfg!(feature = "full") { 30 } else { 5 });
     let fleet = Fleet::new().envoys(2).max_concurrent(1000);
-    let fleet = fleet.policy(|policy| policy.requests.rate = Some("1/s".parse().unwrap()));
-    let fleet = fleet.up().await;
+    let fleet = fleet.example("rate", &[Policy]).up().await;
     let (sessions, refused) = press(&fleet, lasting).await;
     let admissions = admissions(&fleet).await;
     let gaps: Vec<f64> = admissions.windows(2).map(|two| two[1] - two[0]).collect();
@@ -62,11 +62,7 @@ async fn one_a_second_is_one_a_second_through_two_envoys() {
 #[tokio::test]
 async fn a_burst_comes_in_at_once_and_no_more() {
     let fleet = Fleet::new().envoys(2).max_concurrent(1000);
-    let fleet = fleet.policy(|policy| {
-        policy.requests.rate = Some("60/min".parse().unwrap());
-        policy.requests.burst = 60;
-    });
-    let fleet = fleet.up().await;
+    let fleet = fleet.example("burst", &[Policy]).up().await;
     let start = Instant::now();
     let (sessions, refused) = split(fleet.websockets(100).await);
     let seconds = start.elapsed().as_secs() as usize + 1;
@@ -95,9 +91,7 @@ async fn race(fleet: &RunningFleet, count: usize, headers: &HeaderMap) -> Vec<Vi
 #[tokio::test]
 async fn a_client_has_three_places_in_the_whole_fleet() {
     let fleet = Fleet::new().envoys(2).max_concurrent(1000);
-    let fleet = fleet.policy(|policy| policy.client.max_concurrent = 3);
-    let fleet = fleet.filter(|filter| filter["client"] = json!({"header": "x-tenant"}));
-    let fleet = fleet.up().await;
+    let fleet = fleet.example("client", &[Filter, Policy]).up().await;
     let tenant = |name| headers(HeaderName::from_static("x-tenant"), name);
     let (sessions, refused) = split(race(&fleet, 50, &tenant("a")).await);
     assert_eq!((sessions.len(), refused.len()), (3, 47));
@@ -145,14 +139,21 @@ async fn a_client_is_known_by_a_claim_of_its_token() {
 
 #[tokio::test]
 async fn a_limit_in_the_shadow_lets_all_in_and_is_counted() {
-    let fleet = Fleet::new().max_concurrent(1);
-    let fleet = fleet.policy(|policy| {
-        policy.shadow = serde_json::from_value(json!(["max_concurrent"])).unwrap();
-    });
-    let fleet = fleet.up().await;
+    let fleet = Fleet::new().example("shadow", &[Policy]).up().await;
     let (sessions, refused) = split(fleet.websockets(5).await);
     assert_eq!((sessions.len(), refused.len()), (5, 0));
     let metrics = fleet.api().metrics().await.unwrap();
     let line = r#"berth_shadow_denials_total{pool="demo",limit="max_concurrent"} 4"#;
+    assert!(metrics.contains(line), "{metrics}");
+}
+
+#[tokio::test]
+async fn a_strategy_in_the_shadow_is_compared() {
+    let fleet = Fleet::new().workers(3).max_concurrent(10);
+    let fleet = fleet.example("shadow-strategy", &[Policy]).up().await;
+    let (sessions, _) = split(fleet.websockets(9).await);
+    assert_eq!(sessions.len(), 9);
+    let metrics = fleet.api().metrics().await.unwrap();
+    let line = r#"berth_shadow_decisions_total{pool="demo"} 9"#;
     assert!(metrics.contains(line), "{metrics}");
 }

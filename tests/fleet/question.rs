@@ -2,7 +2,7 @@
 
 use admission::id::WorkerId;
 use admission::message::{AdmitRequest, Operation};
-use harness::envoy::{self, Envoy, Filter, Listeners};
+use harness::envoy::{self, Envoy, Filter, Listeners, Restarts};
 use harness::fleet::scratch;
 use harness::http::Target;
 use harness::scribe::Scribe;
@@ -32,6 +32,7 @@ impl Interview {
             least_request: None,
             concurrency: 1,
             listeners: Listeners::Fixed,
+            restarts: Restarts::Cold,
             filter: Filter::Shipped,
             verify_tokens: false,
         };

@@ -33,6 +33,7 @@ async fn a_bad_plugin_configuration_stops_envoy_with_a_message_that_names_the_se
         workers: vec![],
         concurrency: 1,
         listeners: envoy::Listeners::Fixed,
+        restarts: envoy::Restarts::Cold,
         filter: envoy::Filter::Shipped,
         verify_tokens: false,
     };

@@ -20,6 +20,8 @@ use std::process::Command;
 pub enum RouteBy {
     OriginalDst,
     StatefulSession,
+    /// Without the filter: Envoy's own Lua counts, and an ordinary cluster chooses.
+    LuaFilter,
 }
 
 impl RouteBy {
@@ -27,6 +29,7 @@ impl RouteBy {
         match self {
             Self::OriginalDst => "envoy.yaml",
             Self::StatefulSession => "stateful-session.yaml",
+            Self::LuaFilter => "lua-filter.yaml",
         }
     }
 }
@@ -48,6 +51,7 @@ pub struct Settings {
     pub workers: Vec<SocketAddr>,
     pub concurrency: u32,
     pub listeners: Listeners,
+    pub restarts: Restarts,
     pub filter: Filter,
     /// Clients need a token: see `tokens`.
     pub verify_tokens: bool,
@@ -78,15 +82,30 @@ pub enum Listeners {
 /// How long a listener that was replaced serves what it has, where listeners are watched.
 pub const DRAIN_S: u64 = 3;
 
+/// How an Envoy makes room for the next.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Restarts {
+    /// It ends before the next begins.
+    #[default]
+    Cold,
+    /// The next takes its sockets over while it goes on with the connections it has.
+    Hot,
+}
+
+/// How long the former process of a hot restart goes on: longer than it drains.
+pub const FORMER_S: u64 = 6;
+
 #[derive(Debug)]
 pub struct Envoy {
     pub process: Process,
     settings: Settings,
     directory: PathBuf,
+    /// Hot restarts so far.
+    epoch: u32,
 }
 
 impl Envoy {
-    /// `adjust` may change the filter's settings.
+    /// `adjust` may change the filter's settings, or the constants of the Lua filter.
     pub fn start(settings: Settings, adjust: impl FnOnce(&mut Value), directory: &Path) -> Self {
         let mut config = config::configuration(&settings, adjust);
         if settings.listeners == Listeners::Watched {
@@ -95,9 +114,10 @@ impl Envoy {
         }
         write(&directory.join(config_file(&settings)), &config);
         Self {
-            process: launch(&settings, directory),
+            process: launch(&settings, 0, directory),
             settings,
             directory: directory.to_path_buf(),
+            epoch: 0,
         }
     }
 
@@ -114,8 +134,25 @@ impl Envoy {
             ports::is_free(self.settings.listen) && ports::is_free(self.settings.admin)
         })
         .await;
-        self.process = launch(&self.settings, &self.directory);
+        self.epoch = 0;
+        self.process = launch(&self.settings, self.epoch, &self.directory);
         self.ready().await;
+    }
+
+    /// Starts the next process beside this one, which hands its sockets over, ends `FORMER_S` later,
+    /// and is returned.
+    pub async fn hot_restart(&mut self) -> Process {
+        self.epoch += 1;
+        let next = launch(&self.settings, self.epoch, &self.directory);
+        let former = std::mem::replace(&mut self.process, next);
+        let what = format!("{} has been taken over", self.settings.name);
+        eventually(&what, async || {
+            self.process.expect_running();
+            self.stat("server.hot_restart_epoch").await == u64::from(self.epoch)
+        })
+        .await;
+        self.ready().await;
+        former
     }
 
     /// Replaces the listener by one that differs a little, as an operator's change does.
@@ -190,21 +227,41 @@ fn listeners_file(settings: &Settings) -> String {
     format!("{}-listeners.json", settings.name)
 }
 
-fn launch(settings: &Settings, directory: &Path) -> Process {
+fn launch(settings: &Settings, epoch: u32, directory: &Path) -> Process {
     let name = &settings.name;
     let mut command = Command::new(paths::envoy());
     command
         .arg("--config-path")
         .arg(directory.join(config_file(settings)))
         .args(["--concurrency", &settings.concurrency.to_string()])
-        // Several Envoys on one machine would otherwise fight over one shared memory region.
-        .arg("--disable-hot-restart")
         .args(["--log-level", "warning"])
         .current_dir(directory);
+    match settings.restarts {
+        // Several Envoys on one machine would otherwise fight over one shared memory region.
+        Restarts::Cold => command.arg("--disable-hot-restart"),
+        Restarts::Hot => take_over(&mut command, epoch, &directory.join(format!("{name}.base"))),
+    };
     if settings.listeners == Listeners::Watched {
         command.args(["--drain-time-s", &DRAIN_S.to_string()]);
     }
     Process::start(name, &mut command, directory.join(format!("{name}.log")))
+}
+
+/// The first process looks for a number that no other Envoy uses and writes it down; those that take
+/// over find their former by it.
+fn take_over<'a>(command: &'a mut Command, epoch: u32, base: &Path) -> &'a mut Command {
+    command
+        .args(["--drain-time-s", &DRAIN_S.to_string()])
+        .args(["--parent-shutdown-time-s", &FORMER_S.to_string()]);
+    if epoch == 0 {
+        return (command.arg("--use-dynamic-base-id"))
+            .arg("--base-id-path")
+            .arg(base);
+    }
+    let base = std::fs::read_to_string(base).unwrap_or_default();
+    command
+        .args(["--base-id", base.trim()])
+        .args(["--restart-epoch", &epoch.to_string()])
 }
 
 fn write(file: &Path, content: &Value) {

@@ -7,7 +7,8 @@ mod start;
 
 pub use running::RunningFleet;
 
-use crate::envoy::{Filter, Listeners, RouteBy};
+use crate::docs::{self, Part};
+use crate::envoy::{Filter, Listeners, Restarts, RouteBy};
 use crate::redis::{self, Persistence, WallClock};
 use admission::id::PoolName;
 use admission::policy::{Policy, Strategy};
@@ -39,6 +40,7 @@ pub struct Fleet {
     sidecar_links: bool,
     spare: bool,
     listeners: Listeners,
+    restarts: Restarts,
     filter: Filter,
     verify_tokens: bool,
     adjust_filter: AdjustFilter,
@@ -85,6 +87,7 @@ impl Fleet {
             sidecar_links: false,
             spare: false,
             listeners: Listeners::Fixed,
+            restarts: Restarts::Cold,
             filter: Filter::Shipped,
             verify_tokens: false,
             adjust_filter: Box::new(|_| {}),
@@ -139,6 +142,22 @@ impl Fleet {
             verify_tokens: true,
             ..self
         }
+    }
+
+    /// Takes the settings that docs/limits.md shows under this name: the filter's, the policy's, or both.
+    pub fn example(mut self, name: &'static str, parts: &[Part]) -> Self {
+        if parts.contains(&Part::Policy) {
+            let mut whole = serde_json::to_value(&self.policy).unwrap_or_default();
+            merge(&mut whole, docs::policy_example(name));
+            self.policy = match serde_json::from_value(whole) {
+                Ok(policy) => policy,
+                Err(error) => panic!("the example {name} is no policy: {error}"),
+            };
+        }
+        if parts.contains(&Part::Filter) {
+            return self.filter(move |settings| merge(settings, docs::filter_example(name)));
+        }
+        self
     }
 
     /// Changes the filter's settings, e.g. `.filter(|filter| filter["admit"] = json!("everything"))`.
@@ -255,6 +274,14 @@ impl Fleet {
         }
     }
 
+    /// An Envoy can be replaced while its sessions go on.
+    pub fn hot_restarts(self) -> Self {
+        Self {
+            restarts: Restarts::Hot,
+            ..self
+        }
+    }
+
     /// The filter can be killed by a header.
     pub fn poisonable(self) -> Self {
         Self {
@@ -273,4 +300,16 @@ pub fn scratch() -> TempDir {
 /// Each fleet has its own Redis, so one name does for all.
 pub fn pool() -> PoolName {
     PoolName::parse("demo").expect("a pool name")
+}
+
+/// What the example says takes the place of what was there, setting by setting.
+fn merge(settings: &mut Value, example: Value) {
+    match (settings.as_object_mut(), example) {
+        (Some(settings), Value::Object(example)) => {
+            for (name, value) in example {
+                merge(settings.entry(name).or_insert(Value::Null), value);
+            }
+        }
+        (_, example) => *settings = example,
+    }
 }

@@ -9,10 +9,12 @@
 //! | `worker` | a worker that registers, serves, recycles; as a task here or as `demo-worker` |
 //! | `backend` | where requests without a lease go |
 //! | `decoy` | a server that nobody may reach |
+//! | `docs` | the examples in docs/limits.md |
 //! | `scribe` | a sidecar that only writes down what it is asked |
 //! | `client` | what clients do: WebSockets over HTTP/1.1 and HTTP/2, plain requests, raw bytes |
 //! | `history` | whether a worker ever had a session too many, by the workers' own journals |
 //! | `recovery` | how long the fleet took to be well again |
+//! | `monitor` | what Redis is asked, and when |
 //! | `prober` | a client that comes again and again while a fault is on |
 //! | `load` | many sessions at a steady rate |
 //! | `api` | the sidecar's HTTP interface |
@@ -24,12 +26,14 @@ pub mod backend;
 pub mod client;
 pub mod clock;
 pub mod decoy;
+pub mod docs;
 pub mod envoy;
 pub mod fault_proxy;
 pub mod fleet;
 pub mod history;
 pub mod http;
 pub mod load;
+pub mod monitor;
 pub mod paths;
 pub mod ports;
 pub mod prober;

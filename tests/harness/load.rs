@@ -26,7 +26,7 @@ pub struct Attempt {
 
 impl Load {
     pub async fn drive(self, fleet: &RunningFleet) -> Vec<Attempt> {
-        self.drive_watched(fleet, |_| {}).await
+        self.run(fleet).await
     }
 
     /// Shows `watch` the pool again and again until the last session has ended.

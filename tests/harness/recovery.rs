@@ -66,6 +66,16 @@ impl Promise {
         );
     }
 
+    /// The same without slack, for what was measured so often that chance is no excuse.
+    pub fn kept_strictly_in(&self, measured: Duration) {
+        self.note(measured);
+        let Self { row, fault, within } = self;
+        assert!(
+            measured <= *within,
+            "row {row}, {fault}: {measured:?}, promised {within:?}"
+        );
+    }
+
     fn note(&self, measured: Duration) {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let line = Recovery {

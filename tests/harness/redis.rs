@@ -1,6 +1,7 @@
 //! A private redis-server. It keeps nothing on disk, unless it is told to.
 
 use crate::clock::Clock;
+use crate::monitor::Monitor;
 use crate::ports;
 use crate::process::Process;
 use crate::wait::eventually;
@@ -141,6 +142,14 @@ impl Redis {
         match self.command(line).await {
             Ok(answer) => answer,
             Err(error) => panic!("Redis, told {line}: {error}"),
+        }
+    }
+
+    /// Writes down what it is asked from now on.
+    pub async fn monitor(&self) -> Monitor {
+        match Monitor::start(self.address).await {
+            Ok(monitor) => monitor,
+            Err(error) => panic!("no monitor of Redis: {error}"),
         }
     }
 }

@@ -48,12 +48,22 @@ impl Holder {
     pub fn ask_failed(&mut self, now_us: u64) -> Option<Admitted> {
         self.doubt(now_us);
         let admitted = self.reuse(now_us);
-        if admitted.is_none()
-            && let Some(outage) = &mut self.outage
-        {
-            outage.unanswered = outage.unanswered.saturating_add(1);
+        if admitted.is_none() {
+            self.note_unanswered();
         }
         admitted
+    }
+
+    /// The same of a request that belongs to one worker: no other place is for it.
+    pub fn bound_ask_failed(&mut self, now_us: u64) {
+        self.doubt(now_us);
+        self.note_unanswered();
+    }
+
+    fn note_unanswered(&mut self) {
+        if let Some(outage) = &mut self.outage {
+            outage.unanswered = outage.unanswered.saturating_add(1);
+        }
     }
 
     /// A place that a request may take without asking, while there is nobody to ask.

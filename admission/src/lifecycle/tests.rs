@@ -235,36 +235,6 @@ fn the_release_comes_once() {
     assert_eq!(stream.handle(over()), []);
 }
 
-#[test]
-fn a_place_at_hand_is_taken_without_a_question() {
-    let mut stream = Lifecycle::new();
-    let placed = Event::Placed {
-        admitted: admitted(false),
-        demand: Demand::Upgrade,
-        now_us: 1000,
-    };
-    assert_eq!(stream.handle(placed), [Effect::Route(admitted(false))]);
-    respond(&mut stream, 101, Author::Worker);
-    let release = end(&mut stream, CLEAN);
-    assert_eq!((release.lease, release.r#use), (lease(1), Use::Used));
-}
-
-#[test]
-fn whoever_asked_in_vain_takes_a_place_at_hand_and_releases_the_other() {
-    let mut stream = asking(Demand::Upgrade);
-    let place = Admitted {
-        lease: lease(9),
-        ..admitted(false)
-    };
-    let rescued = Event::Rescued {
-        admitted: place.clone(),
-        now_us: 1000,
-    };
-    let unused = Effect::Release(Release::unused(lease(1)));
-    assert_eq!(stream.handle(rescued), [Effect::Route(place), unused]);
-    assert_eq!(end(&mut stream, CLEAN).lease, lease(9));
-}
-
 /// A worker's answer that says something about affinity.
 fn answered_with(stream: &mut Lifecycle, status: u16, affinity: AffinityNews) -> Vec<Effect> {
     stream.handle(Event::Responding {
@@ -319,4 +289,34 @@ fn who_is_sent_elsewhere_owes_nothing() {
     let effects = stream.handle(Event::Answered { answer, now_us: 1 });
     assert_eq!(effects, [Effect::Redirect(origin)]);
     assert_eq!(stream.handle(over()), []);
+}
+
+#[test]
+fn a_place_at_hand_is_taken_without_a_question() {
+    let mut stream = Lifecycle::new();
+    let placed = Event::Placed {
+        admitted: admitted(false),
+        demand: Demand::Upgrade,
+        now_us: 1000,
+    };
+    assert_eq!(stream.handle(placed), [Effect::Route(admitted(false))]);
+    respond(&mut stream, 101, Author::Worker);
+    let release = end(&mut stream, CLEAN);
+    assert_eq!((release.lease, release.r#use), (lease(1), Use::Used));
+}
+
+#[test]
+fn whoever_asked_in_vain_takes_a_place_at_hand_and_releases_the_other() {
+    let mut stream = asking(Demand::Upgrade);
+    let place = Admitted {
+        lease: lease(9),
+        ..admitted(false)
+    };
+    let rescued = Event::Rescued {
+        admitted: place.clone(),
+        now_us: 1000,
+    };
+    let unused = Effect::Release(Release::unused(lease(1)));
+    assert_eq!(stream.handle(rescued), [Effect::Route(place), unused]);
+    assert_eq!(end(&mut stream, CLEAN).lease, lease(9));
 }

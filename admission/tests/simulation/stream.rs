@@ -5,7 +5,7 @@ use crate::history::tell;
 use crate::vm::{Name, VmState};
 use crate::world::World;
 use admission::inspect::Demand;
-use admission::lifecycle::{Effect, Event as Happening, Lifecycle, Traffic};
+use admission::lifecycle::{AffinityNews, Effect, Event as Happening, Lifecycle, Traffic};
 use admission::message::{AdmitAnswer, AdmitRequest};
 use admission::outcome::{Author, ResponseFlags};
 
@@ -156,7 +156,13 @@ impl World {
                     self.vms[vm].holder.ended(release, now_us);
                     self.note_drops(vm);
                 }
-                Effect::Pass | Effect::Ask(_) | Effect::Observe(_) => {}
+                // Nobody here asks for the last three.
+                Effect::Pass
+                | Effect::Ask(_)
+                | Effect::Observe(_)
+                | Effect::Redirect(_)
+                | Effect::Bind { .. }
+                | Effect::Answer => {}
             }
         }
     }
@@ -200,6 +206,7 @@ impl World {
             status: 101,
             author: Author::Worker,
             now_us,
+            affinity: AffinityNews::default(),
         });
         self.queue.push(
             opens_at_us,

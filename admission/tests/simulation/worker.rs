@@ -69,6 +69,7 @@ impl World {
                 max_concurrent: None,
                 weight: 1.0,
                 lifetime: Some(it.lifetime),
+                origin: None,
             };
             Op::Register(it.id.clone(), request)
         };

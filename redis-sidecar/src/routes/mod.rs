@@ -1,6 +1,7 @@
 //! The HTTP API. One file per family of verbs; here is what they share.
 
 mod admit;
+mod atomic;
 mod bind;
 mod explain;
 mod extract;
@@ -107,6 +108,7 @@ pub fn app(state: App) -> Router {
             post(renew::renew).layer(DefaultBodyLimit::max(renew::BODY_BYTES_MAX)),
         )
         .route(PRESENCE_PATH, get(presence::presence))
+        .route(atomic::PATH, post(atomic::atomic))
         .route("/v1/pools", get(pools::list))
         .route("/v1/pools/{pool}", get(pools::show))
         .route("/v1/pools/{pool}/policy", put(policy::set))
@@ -178,7 +180,9 @@ impl IntoResponse for ApiError {
                     }
                     StoreError::UnknownPool(_) => (StatusCode::NOT_FOUND, "unknown_pool"),
                     StoreError::UnknownWorker { .. } => (StatusCode::NOT_FOUND, "unknown_worker"),
-                    StoreError::Reply { .. } | StoreError::Script { .. } => {
+                    StoreError::Reply { .. }
+                    | StoreError::Script { .. }
+                    | StoreError::Count { .. } => {
                         tracing::error!(%error, "the store and this sidecar disagree");
                         (StatusCode::INTERNAL_SERVER_ERROR, "store_broken")
                     }

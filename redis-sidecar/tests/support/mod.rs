@@ -43,7 +43,7 @@ pub(crate) fn mutated<T>(with: &'static str, without: &'static str, tests: impl 
     result
 }
 
-fn library() -> Library {
+pub(crate) fn library() -> Library {
     let library = Library::new(&VERBS);
     let Some((with, without)) = MUTATION.get() else {
         return library;

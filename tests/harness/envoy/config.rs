@@ -20,28 +20,23 @@ pub(super) fn configuration(settings: &Settings, adjust: impl FnOnce(&mut Value)
         }
     };
     let mut config = parse(&text);
+    if settings.route_by == RouteBy::LuaFilter {
+        set_addresses(&mut config, settings);
+        adjust_constants(lua_code_of(&mut config), adjust);
+        return config;
+    }
     let plugin = adjusted_plugin(plugin_of(&mut config), adjust);
     let falls_back = plugin["on_outage"] == "allow";
     if falls_back {
         config = parse(&with_fallback(&text));
     }
-    config["node"]["id"] = json!(settings.name);
-    config["admin"]["address"] = socket(settings.admin);
+    set_addresses(&mut config, settings);
     let statics = &mut config["static_resources"];
-    statics["listeners"][0]["address"] = socket(settings.listen);
     let clusters = &mut statics["clusters"];
-    set_endpoints(clusters, "berth_sidecar", vec![door(&settings.sidecar)]);
-    if let Some(spare) = &settings.spare {
-        add_spare(named(clusters, "berth_sidecar"), spare);
-    }
     set_endpoints(clusters, "passthrough", vec![socket(settings.passthrough)]);
     if falls_back {
         // The same backend: it shows the filter's mark, and Envoy counts by cluster.
         set_endpoints(clusters, "fallback", vec![socket(settings.passthrough)]);
-    }
-    if settings.route_by == RouteBy::StatefulSession {
-        let workers = settings.workers.iter().copied().map(socket).collect();
-        set_endpoints(clusters, "berth_workers", workers);
     }
     if let Some(listen) = settings.least_request {
         add_least_request(statics, listen, &settings.workers);
@@ -65,6 +60,29 @@ pub(super) fn configuration(settings: &Settings, adjust: impl FnOnce(&mut Value)
     };
     config_of_plugin["configuration"]["value"] = json!(plugin.to_string());
     config
+}
+
+/// What every shipped configuration has.
+fn set_addresses(config: &mut Value, settings: &Settings) {
+    config["node"]["id"] = json!(settings.name);
+    config["admin"]["address"] = socket(settings.admin);
+    let statics = &mut config["static_resources"];
+    statics["listeners"][0]["address"] = socket(settings.listen);
+    let clusters = &mut statics["clusters"];
+    set_endpoints(clusters, "berth_sidecar", vec![door(&settings.sidecar)]);
+    if let Some(spare) = &settings.spare {
+        add_spare(named(clusters, "berth_sidecar"), spare);
+    }
+    if settings.route_by != RouteBy::OriginalDst {
+        let workers = settings.workers.iter().copied().map(socket).collect();
+        set_endpoints(clusters, "berth_workers", workers);
+    }
+}
+
+fn lua_code_of(config: &mut Value) -> &mut Value {
+    let manager = manager(&mut config["static_resources"]["listeners"][0]);
+    let filter = named(&mut manager["http_filters"], "envoy.filters.http.lua");
+    &mut filter["typed_config"]["default_source_code"]["inline_string"]
 }
 
 fn plugin_of(config: &mut Value) -> &mut Value {
@@ -170,6 +188,27 @@ fn adjusted_plugin(plugin: &Value, adjust: impl FnOnce(&mut Value)) -> Value {
     };
     adjust(&mut plugin);
     plugin
+}
+
+/// The Lua filter's settings are lines of its code: `local NAME = 1`, or a text.
+fn adjust_constants(code: &mut Value, adjust: impl FnOnce(&mut Value)) {
+    let Some(text) = code.as_str() else {
+        panic!("the Lua filter has no code: {code}");
+    };
+    let constant = |line: &str| {
+        let (name, value) = line.strip_prefix("local ")?.split_once(" = ")?;
+        Some((name.to_owned(), serde_json::from_str::<Value>(value).ok()?))
+    };
+    let mut constants: Value = text.lines().filter_map(constant).collect();
+    let known = constants.as_object().map_or(0, serde_json::Map::len);
+    adjust(&mut constants);
+    let now = constants.as_object().map_or(0, serde_json::Map::len);
+    assert_eq!(known, now, "not all are constants of the code: {constants}");
+    let adjusted = text.lines().map(|line| match constant(line) {
+        Some((name, _)) => format!("local {name} = {}\n", constants[&name]),
+        None => format!("{line}\n"),
+    });
+    *code = json!(adjusted.collect::<String>());
 }
 
 fn named<'a>(list: &'a mut Value, name: &str) -> &'a mut Value {

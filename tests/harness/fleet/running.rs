@@ -2,7 +2,7 @@
 
 use crate::api::{Api, PoolView, WorkerState};
 use crate::backend::Backend;
-use crate::client::{Client, Session, Visit, split};
+use crate::client::{Client, Session, Visit, close_all, split};
 use crate::envoy::Envoy;
 use crate::fault_proxy::FaultProxy;
 use crate::history::History;
@@ -77,15 +77,26 @@ impl RunningFleet {
         );
     }
 
-    /// Whether this Envoy, asked once, gives a place or says that there is none.
-    pub async fn serves(&self, envoy: usize) -> bool {
+    /// Whether this Envoy, asked once, gives a place.
+    pub async fn admits(&self, envoy: usize) -> bool {
+        self.visit(envoy).await.is_ok()
+    }
+
+    /// Whether it gives a place or says that there is none, for pools that may be full.
+    pub async fn decides(&self, envoy: usize) -> bool {
+        let visit = self.visit(envoy).await;
+        visit.map_or_else(|reason| reason.as_deref() == Some("pool_full"), |()| true)
+    }
+
+    /// Comes and leaves, or says why it could not.
+    async fn visit(&self, envoy: usize) -> Result<(), Option<String>> {
         match self.envoys[envoy].client().visit("/").await {
             Ok(Visit::Admitted(session)) => {
                 session.close().await;
-                true
+                Ok(())
             }
-            Ok(Visit::Refused(refused)) => refused.reason.as_deref() == Some("pool_full"),
-            Err(_) => false,
+            Ok(Visit::Refused(refused)) => Err(refused.reason),
+            Err(_) => Err(None),
         }
     }
 
@@ -182,17 +193,20 @@ impl RunningFleet {
 
     async fn sessions_through(&self, envoys: &[Client], count: usize) -> Vec<Session> {
         const AT_ONCE: usize = 50;
-        let start = Instant::now();
+        let mut progress = Instant::now();
         let mut sessions = Vec::new();
         while sessions.len() < count {
             let missing = (count - sessions.len()).min(AT_ONCE);
             let visit = |number: usize| envoys[number % envoys.len()].websocket("/");
             let visits = join_all((0..missing).map(visit)).await;
             let (admitted, refused) = split(visits);
+            if !admitted.is_empty() {
+                progress = Instant::now();
+            }
             sessions.extend(admitted);
             assert!(
-                refused.is_empty() || start.elapsed() < DEADLINE,
-                "{} of {count} sessions after {DEADLINE:?}, then {:?}",
+                refused.is_empty() || progress.elapsed() < DEADLINE,
+                "{} of {count} sessions, then none for {DEADLINE:?}: {:?}",
                 sessions.len(),
                 refused.first()
             );
@@ -205,6 +219,24 @@ impl RunningFleet {
         let echoes = sessions.iter_mut().map(|session| session.echoes("alive"));
         let alive = join_all(echoes).await;
         alive.into_iter().filter(|alive| *alive).count()
+    }
+
+    /// Nobody lost anything: exactly these sessions hold places, none was ever taken from a holder,
+    /// and all places are free when they close.
+    pub async fn assert_unharmed(&self, mut sessions: Vec<Session>) {
+        let count = sessions.len();
+        assert_eq!(self.alive(&mut sessions).await, count);
+        self.sees("exactly the living sessions hold places", |pool| {
+            let workers = pool.available() == self.workers.len();
+            pool.active == count as u64 && workers && pool.quarantined_holders == 0
+        })
+        .await;
+        let view = self.view().await;
+        assert_eq!(view.reclaimed(), 0, "{view:#?}");
+        close_all(sessions).await;
+        self.sees("all places are free", |pool| pool.active == 0)
+            .await;
+        self.assert_consistent().await;
     }
 
     pub async fn state_of(&self, worker: &str) -> Option<WorkerState> {

@@ -2,7 +2,7 @@
 
 use super::{Fleet, RunningFleet, pool, scratch};
 use crate::backend::Backend;
-use crate::envoy::{self, Envoy};
+use crate::envoy::{self, Envoy, RouteBy};
 use crate::fault_proxy::FaultProxy;
 use crate::http::Target;
 use crate::ports;
@@ -126,14 +126,21 @@ impl Fleet {
                 .collect(),
             concurrency: 1,
             listeners: self.listeners,
+            restarts: self.restarts,
             filter: self.filter,
             verify_tokens: self.verify_tokens,
         };
         let adjust = |filter: &mut Value| {
-            filter["pool"] = json!(pool());
-            if self.patient {
-                filter["ask_timeout_ms"] = json!(PATIENCE_MS);
-                filter["watchdog_ms"] = json!(PATIENCE_MS);
+            match self.route_by {
+                RouteBy::OriginalDst | RouteBy::StatefulSession => {
+                    filter["pool"] = json!(pool());
+                    if self.patient {
+                        filter["ask_timeout_ms"] = json!(PATIENCE_MS);
+                        filter["watchdog_ms"] = json!(PATIENCE_MS);
+                    }
+                }
+                RouteBy::LuaFilter if self.patient => filter["TIMEOUT_MS"] = json!(PATIENCE_MS),
+                RouteBy::LuaFilter => {}
             }
             (self.adjust_filter)(filter);
         };
