@@ -51,6 +51,8 @@ struct HeldLease {
     client: Option<KeyHash>,
     /// A session that left its place to another has used the lease up, whatever becomes of the other.
     used: bool,
+    /// It came with an affinity key, and may be above its worker's limit for that.
+    bound: bool,
 }
 
 /// News on its way to the sidecar, to be kept until it is known to have arrived.
@@ -119,6 +121,7 @@ impl Inventory {
             lifetime: admitted.lifetime,
             client: admitted.client,
             used: false,
+            bound: admitted.affinity.is_some(),
         };
         lease.life.enter();
         self.held.insert(number, lease);

@@ -27,7 +27,9 @@ impl Inventory {
     pub fn set_aside(&mut self, release: Release) {
         let room = self.spares.len() < self.spares_max;
         let lease = self.held.get_mut(&release.lease.seq);
-        let Some(lease) = lease.filter(|lease| room && lease.life.sessions.get() > 1) else {
+        let Some(lease) =
+            lease.filter(|lease| room && !lease.bound && lease.life.sessions.get() > 1)
+        else {
             return self.ended(release);
         };
         lease.life.leave();

@@ -18,6 +18,10 @@ fn beat(inventory: &mut Inventory, list: bool) -> RenewRequest {
 }
 
 fn admit(inventory: &mut Inventory, worker: &str) -> LeaseId {
+    admit_with(inventory, worker, None)
+}
+
+fn admit_with(inventory: &mut Inventory, worker: &str, affinity: Option<KeyHash>) -> LeaseId {
     let lease = inventory.mint();
     inventory.admitted(&Admitted {
         worker: worker.parse().unwrap(),
@@ -28,7 +32,7 @@ fn admit(inventory: &mut Inventory, worker: &str) -> LeaseId {
         lifetime: 7,
         probe: false,
         client: None,
-        affinity: None,
+        affinity,
     });
     lease
 }
@@ -200,4 +204,14 @@ fn spare_places_are_bounded() {
     }
     assert_eq!(inventory.spares.len(), BACKLOG);
     assert_eq!(beat(&mut inventory, false).ended, [leases[BACKLOG + 1].seq]);
+}
+
+#[test]
+fn a_place_above_the_limit_is_left_to_nobody() {
+    let mut inventory = inventory();
+    admit(&mut inventory, "w1");
+    let key = KeyHash::from_bytes([1; 8]);
+    let bound = admit_with(&mut inventory, "w1", Some(key));
+    inventory.set_aside(used(&bound));
+    assert_eq!(beat(&mut inventory, false).ended, [bound.seq]);
 }
