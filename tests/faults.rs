@@ -1,8 +1,7 @@
-//! The fault matrix, row by row, with real processes. Row 21 is in chaos.rs.
+//! The fault matrix, row by row, with real processes. Row 21, and what is timed, is in chaos.rs.
 
 mod faults {
     mod clients;
-    mod closing;
     mod judge;
     mod listener;
     mod local_share;
