@@ -23,7 +23,7 @@ pub const BIND_PATH: &str = "/v1/bind";
 pub const SIDECAR_HEADER: &str = "x-berth";
 pub const SIDECAR_HEADER_VALUE: &str = "1";
 
-/// How many releases or observations one call may carry: a body stays below 16 KiB and a script
+/// How many releases or observations one call may carry: a body stays below 20 KiB and a script
 /// below a millisecond.
 pub const BATCH_MAX: usize = 64;
 

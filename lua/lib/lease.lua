@@ -2,7 +2,8 @@
 
 local Lease = {}
 
--- birth, lifetime, since; kind with the shadow strategy's, told, bound (0 or 1); worker, client: the name it is counted under.
+-- birth, lifetime, since; kind with the shadow strategy's, told, bound (0 or 1); worker; client: the name
+-- it is counted under.
 local LEASE = '>dddBBBBc0Bc0'
 
 -- Above any kind.
@@ -29,10 +30,12 @@ end
 
 local function put_lease(holder, seq, lease)
   Holder.put(holder, seq, struct.pack(LEASE, lease.birth, lease.lifetime, lease.since,
-    lease.kind + KINDS * lease.shadow_kind, lease.told, lease.bound, #lease.worker, lease.worker, #lease.client, lease.client))
+    lease.kind + KINDS * lease.shadow_kind, lease.told, lease.bound, #lease.worker, lease.worker,
+    #lease.client, lease.client))
 end
 
--- What the lease is for: chosen (whether by the strategy), kind, shadow_kind, bound (0 or 1), client. The caller saves the holder, here and below.
+-- What the lease is for: chosen (whether by the strategy), kind, shadow_kind, bound (0 or 1), client. The
+-- caller saves the holder, here and below.
 function Lease.take(pool, worker, holder, seq, purpose)
   local kind = purpose.kind
   pool.connections = pool.connections + 1

@@ -3,17 +3,19 @@
 local pool = Pool.open()
 local request = { bytes = 0, operation = 'query', own = '' }
 local kind = pool.strategy.kind_of(pool, request)
-local member = pool.strategy.choose(pool, kind, request)
-local worker = Worker.read(Rank.worker_in(pool, member))
+local worker = Rank.choose(pool, kind, request.own)
+local other, shadow_kind = Shadow.choose(pool, request, Index.rank)
 pool.seq = pool.seq + 1
 worker.seq = pool.seq
 if worker.active == 0 then
   worker.active = 1
   pool.strategy.taken(pool, worker, kind)
+  Shadow.taken(pool, worker, shadow_kind)
 else
   worker.active = 0
-  pool.strategy.left(pool, worker, { kind = kind, since = pool.now })
+  Shadow.tell_of(pool, 'left', worker, { kind = kind, shadow_kind = shadow_kind, since = pool.now })
 end
+Shadow.compare(pool, other, worker)
 Index.save(pool, worker)
 Pool.save(pool)
 return { 'chosen', worker.id }

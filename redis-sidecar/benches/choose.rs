@@ -30,6 +30,11 @@ const BURSTS: usize = 3;
 const QUESTIONS: u64 = 5_000;
 const SEWT_BY_SIZE: &str = "sewt_by_size";
 const SCAN: &str = "source_scan";
+/// `round_robin` with another strategy in its shadow: one that ranks, and one that draws.
+const SHADOWS: [(&str, Strategy); 2] = [
+    ("+ shadow sewt", Strategy::Sewt),
+    ("+ shadow random", Strategy::Random),
+];
 /// The size at which strategies are compared with the scan.
 const COMPARED: usize = 1_000;
 /// A decision among 10,000 workers is at least this fast against one among 10 …
@@ -142,6 +147,13 @@ fn policies() -> Vec<(String, Policy)> {
         }
     }
     policies.push((SEWT_BY_SIZE.into(), policy(Strategy::Sewt)));
+    // What a strategy in the shadow costs is told beside round_robin alone.
+    for (name, shadow) in SHADOWS {
+        let mut watched = policy(Strategy::RoundRobin);
+        watched.sewt.size_buckets.clear();
+        watched.shadow_strategy = Some(shadow);
+        policies.push((name.into(), watched));
+    }
     policies
 }
 
@@ -153,7 +165,7 @@ async fn index_subject(
     workers: usize,
 ) -> Result<Subject> {
     let strategy = policy.strategy;
-    let pool = PoolName::parse(&format!("{name}-{workers}"))?;
+    let pool = PoolName::parse(&format!("{name}-{workers}").replace(['+', ' '], "-"))?;
     let pools = BTreeMap::from([(pool.clone(), policy.clone())]);
     let store = Store::start(&redis.settings(), pools)?;
     while store.apply_pools().await.is_err() {
@@ -166,6 +178,7 @@ async fn index_subject(
             max_concurrent: None,
             weight: 1.0,
             lifetime: None,
+            origin: None,
         };
         let worker = WorkerId::parse(&format!("worker-{number}"))?;
         store.register(&pool, &worker, &request).await?;
@@ -284,6 +297,8 @@ fn tell(subjects: &mut [Subject], change: Duration) -> Result<()> {
         let over_scan = row[2] / rate(SCAN, COMPARED).unwrap_or(f64::NAN);
         let asked = match name.as_str() {
             SCAN => 0.0,
+            // Watching has a price, and no promise.
+            _ if name.starts_with('+') => 0.0,
             "score" | SEWT_BY_SIZE => OVER_SCAN_MIN_OF_THREE,
             _ => OVER_SCAN_MIN,
         };
@@ -309,6 +324,14 @@ fn tell(subjects: &mut [Subject], change: Duration) -> Result<()> {
         serde_json::to_string_pretty(&list)?,
     )?;
     chart(&medians).write_svg(&target.join("choose.svg"))?;
+    let alone = rate("round_robin", COMPARED).unwrap_or(f64::NAN);
+    for (name, _) in SHADOWS {
+        let watched = rate(name, COMPARED).unwrap_or(f64::NAN);
+        println!(
+            "round_robin {name}: {:.2} of the decisions per second, at {COMPARED} workers",
+            watched / alone
+        );
+    }
     println!(
         "a policy change at {} workers takes {:.0} ms (median of five)",
         SIZES[SIZES.len() - 1],

@@ -1,7 +1,7 @@
 //! The limits that are not a worker's own: rates, the pool's cap, and those of each client.
 
 use crate::support::{Pool, eventually};
-use admission::message::{AdmitAnswer, AdmitRequest, Denied, DenyReason};
+use admission::message::{AdmitAnswer, AdmitRequest, Denied, DenyReason, Release};
 use admission::policy::{Algorithm, Policy};
 use redis_sidecar::view::RateView;
 use std::time::Duration;
@@ -289,4 +289,71 @@ async fn a_changed_rate_is_kept_from_the_next_decision_on() {
     tokio::time::sleep(Duration::from_millis(1)).await; // allow: any time will do
     pool.admit().await;
     pool.admit().await;
+}
+
+/// What Redis has allocated.
+async fn used_memory(pool: &Pool) -> u64 {
+    let mut connection = pool.redis.connection().await;
+    let info: String = (redis::cmd("INFO")
+        .arg("memory")
+        .query_async(&mut connection))
+    .await
+    .expect("what Redis says");
+    let line = info.lines().find_map(|it| it.strip_prefix("used_memory:"));
+    line.and_then(|it| it.trim().parse().ok())
+        .expect("a number")
+}
+
+/// Each once, many at a time.
+async fn come_and_go(pool: &Pool, clients: std::ops::Range<u64>) {
+    const AT_ONCE: usize = 200;
+    let mut visits = JoinSet::new();
+    for number in clients {
+        let (store, mut question) = (pool.store.clone(), pool.question(&pool.mint()));
+        question.client = Some(number.to_string());
+        visits.spawn(async move {
+            if let AdmitAnswer::Admitted(admitted) =
+                store.admit(&question).await.expect("an answer")
+            {
+                let release = Release::unused(admitted.lease);
+                let epoch = &question.holder.epoch;
+                let released = store.release(&question.pool, epoch, &[release]).await;
+                released.expect("a release");
+            }
+        });
+        if visits.len() >= AT_ONCE {
+            while visits.join_next().await.is_some() {}
+            pool.reap().await;
+        }
+    }
+    while visits.join_next().await.is_some() {}
+    pool.reap().await;
+}
+
+/// `make test-nightly` tries a million.
+#[tokio::test]
+async fn however_many_clients_come_no_more_is_kept_than_for_those_told_apart() {
+    let count = std::env::var("BERTH_CLIENTS").ok();
+    let count: u64 = count.and_then(|it| it.parse().ok()).unwrap_or(20_000);
+    let pool = pool_with(|policy| {
+        policy.client.max_concurrent = 1;
+        policy.client.rate = rate("1/s");
+        policy.client.keys_max = 1000;
+        policy.lease_ttl_ms = 200;
+    })
+    .await;
+    come_and_go(&pool, 0..5000).await;
+    let before = used_memory(&pool).await;
+    come_and_go(&pool, 5000..count).await;
+    let head = pool.view().await.head;
+    let after = used_memory(&pool).await;
+    println!(
+        "{count} clients: {} rates kept, Redis {before} B, then {after} B",
+        head.client_rates
+    );
+    assert_eq!(head.clients, 0);
+    assert!(head.client_rates <= 1001, "{}", head.client_rates);
+    let grown = after.saturating_sub(before);
+    assert!(grown < 2_000_000, "{before} bytes became {after}");
+    pool.assert_no_drift().await;
 }

@@ -27,6 +27,9 @@ const PROMISED_MS: u64 = 50;
 /// about those.
 const ROUNDS: usize = 5;
 
+/// A machine that lets its threads wait longer says nothing about so short a time.
+const LATE_MAX: Duration = Duration::from_millis(10);
+
 /// Sessions on this path tell Redis an operation of their own; by that its log tells them apart.
 const PATH: &str = "/measured";
 const OPERATION: &str = "begin";
@@ -171,6 +174,7 @@ fn sorted(mut times: Vec<Duration>) -> Vec<Duration> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_closed_session_s_place_is_free_at_once_under_load() {
+    let _alone = crate::ALONE.lock().await;
     let fleet = Fleet::new().as_shipped().envoys(2).workers(4);
     let fleet = fleet.max_concurrent(200).filter(|filter| {
         filter["operations"] = json!([{"path": PATH, "operation": OPERATION}]);
@@ -187,8 +191,15 @@ async fn a_closed_session_s_place_is_free_at_once_under_load() {
             best = next;
         }
     }
-    Promise::new(18, "close to place free, p50", PROMISED_MS).kept_strictly_in(best.half);
-    Promise::new(18, "close to place free, p99", PROMISED_MS).kept_strictly_in(best.most);
+    let half = Promise::new(18, "close to place free, p50", PROMISED_MS);
+    let most = Promise::new(18, "close to place free, p99", PROMISED_MS);
+    if best.late <= LATE_MAX {
+        half.kept_strictly_in(best.half);
+        most.kept_strictly_in(best.most);
+    } else {
+        half.kept_in(best.half);
+        most.kept_in(best.most);
+    }
     fleet
         .sees("all places are free", |pool| pool.active == 0)
         .await;

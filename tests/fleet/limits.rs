@@ -47,7 +47,7 @@ async fn one_a_second_is_one_a_second_through_two_envoys() {
     let (sessions, refused) = press(&fleet, lasting).await;
     let admissions = admissions(&fleet).await;
     let gaps: Vec<f64> = admissions.windows(2).map(|two| two[1] - two[0]).collect();
-    println!(
+    eprintln!(
         "{} admitted, {refused} refused in {lasting:?}, shortest gap {:.3} ms",
         admissions.len(),
         gaps.iter().copied().fold(f64::INFINITY, f64::min)

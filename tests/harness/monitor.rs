@@ -25,9 +25,9 @@ impl Call {
         }
     }
 
-    /// The leases that are given back: the second of nine words each (lua/release.lua).
+    /// The leases that are given back: the second of ten words each (lua/release.lua).
     pub fn gives_back(&self) -> impl Iterator<Item = &str> {
-        let leases = self.args.chunks_exact(9).map(|words| words[1].as_str());
+        let leases = self.args.chunks_exact(10).map(|words| words[1].as_str());
         leases.filter(|_| self.verb == "release")
     }
 }

@@ -35,7 +35,7 @@ use tokio_util::sync::CancellationToken;
 use tower_http::set_header::SetResponseHeaderLayer;
 
 /// A full batch of releases fits; nothing legitimate is larger.
-const BODY_BYTES_MAX: usize = 16 * 1024;
+const BODY_BYTES_MAX: usize = 20 * 1024;
 
 #[derive(Debug, Clone)]
 pub struct App {
