@@ -347,7 +347,7 @@ async fn however_many_clients_come_no_more_is_kept_than_for_those_told_apart() {
     come_and_go(&pool, 5000..count).await;
     let head = pool.view().await.head;
     let after = used_memory(&pool).await;
-    println!(
+    eprintln!(
         "{count} clients: {} rates kept, Redis {before} B, then {after} B",
         head.client_rates
     );
