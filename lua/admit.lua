@@ -87,35 +87,49 @@ if affinity.lost then
 end
 local client = Client.open(pool, request.client)
 local chosen, other, shadow_kind = false, nil, 1
-local worker = affinity.required -- whatever its load, and the limits: what it began must be ended
-if not worker then
+-- What a worker has bound passes every limit, because what it began must be ended. A key of the client's
+-- own making leads to its worker too, but opens nothing else.
+local worker, unlimited = affinity.required, affinity.required and not request.bind
+if not unlimited then
   local reason, wait_ms = Limits.refusal(pool, client)
   if reason then
     return denied(reason, wait_ms)
   end
+end
+if not worker then
   local preferred = affinity.preferred
   if preferred and Rank.is_ranked(preferred, kind) then
     worker = preferred
   else
     worker, chosen = Rank.choose(pool, kind, request.own)
   end
-  other, shadow_kind = Shadow.choose(pool, request, Index.rank)
-  if not worker and pool.open > 0 and Limits.is_shadowed(pool, 'max_concurrent') then
-    worker, chosen = Rank.any_open(pool), false
+  if not worker and pool.open > 0 and Limits.is_watched(pool, 'max_concurrent') then
+    worker, chosen = Rank.any_full(pool), false
+    if worker then
+      Limits.count_shadowed('max_concurrent')
+    end
   end
   if not worker then
     return denied(pool.open > 0 and 'pool_full' or 'no_worker')
   end
 end
 if request.redirect and worker.id ~= request.own and worker.origin ~= '' then
+  if chosen and pool.strategy.draws then
+    pool.strategy.taken(pool, worker, kind) -- over there it is taken for itself, and not drawn
+    Index.save(pool, worker)
+  end
+  Pool.save(pool)
   return { 'redirected', worker.id, worker.origin }
+end
+if chosen then
+  other, shadow_kind = Shadow.choose(pool, request, Index.rank)
 end
 
 local probe = Ejection.begin_probe(pool, worker)
 if not holder.known then
   Holder.note(pool, holder, ARGV[6])
 end
-if not affinity.required then
+if not unlimited then
   Limits.take(pool, client)
 end
 if chosen then

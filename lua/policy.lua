@@ -39,9 +39,17 @@ local pool = Pool.open()
 if former.requests and policy.requests.algorithm ~= former.requests.algorithm then
   pool.rate = { at = 0, used = 0 }
 end
+local limit = pool.policy.requests.limit
+if limit and not limit.windowed then
+  -- No further ahead than the new rate can bring it, or a loosened one would be kept to the old.
+  pool.rate.at = math.min(pool.rate.at, pool.now + limit.burst * limit.interval_ms)
+end
 if former.client and (policy.client.algorithm ~= former.client.algorithm
-  or policy.client.rate ~= former.client.rate) then
+  or policy.client.rate ~= former.client.rate or policy.client.burst ~= former.client.burst) then
   redis.call('UNLINK', Keys.client_rates)
+end
+if strategy.memory(policy) ~= 'load' then
+  redis.call('DEL', Keys.latencies) -- of a shadow, perhaps: those that serve are listed anew
 end
 Dice.forget(pool)
 Shadow.clear(pool)

@@ -48,8 +48,8 @@ for first = 1, math.min(#ARGV, RELEASES_MAX * FIELDS), FIELDS do
       Index.save(pool, worker)
     end
   end
-  if unbind ~= '' then
-    Affinity.unbind(unbind)
+  if lease and unbind ~= '' then
+    Affinity.unbind(pool, unbind, lease)
   end
   known[#known + 1] = lease and '1' or '0'
   missing = missing + (lease and 0 or 1)

@@ -9,7 +9,7 @@ local BINDING = '>ddBc0'
 -- How many that are over are forgotten for each new one.
 local FORGET_MAX = 8
 
--- A binding is written anew when this part of its time is gone, not at every use.
+-- A binding is written anew when this part of its time is gone, not at every use; so long it lasts more.
 local EXTEND_AFTER = 1 / 8
 
 local function read(pool, key)
@@ -25,7 +25,7 @@ local function read(pool, key)
 end
 
 local function write(pool, key, worker)
-  local ends_at = pool.now + pool.policy.affinity.ttl_ms
+  local ends_at = pool.now + pool.policy.affinity.ttl_ms * (1 + EXTEND_AFTER)
   redis.call('HSET', Keys.affinity, key, struct.pack(BINDING, worker.birth, ends_at, #worker.id, worker.id))
   redis.call('ZADD', Keys.affinity_expiry, ends_at, key)
 end
@@ -38,28 +38,40 @@ local function forget_some(pool)
   end
 end
 
--- Returns false when as many are bound as may be.
-function Affinity.bind(pool, key, worker)
+local function has_room(pool, key)
   forget_some(pool)
-  if redis.call('HLEN', Keys.affinity) >= pool.policy.affinity.keys_max
-    and redis.call('HEXISTS', Keys.affinity, key) == 0 then
-    redis.call('HINCRBY', Keys.pool, 'unbound', 1)
-    return false
+  if redis.call('HLEN', Keys.affinity) < pool.policy.affinity.keys_max
+    or redis.call('HEXISTS', Keys.affinity, key) == 1 then
+    return true
   end
-  write(pool, key, worker)
-  return true
+  redis.call('HINCRBY', Keys.pool, 'unbound', 1)
+  return false
 end
 
-function Affinity.unbind(key)
-  redis.call('HDEL', Keys.affinity, key)
-  redis.call('ZREM', Keys.affinity_expiry, key)
+-- Returns false when as many are bound as may be.
+function Affinity.bind(pool, key, worker)
+  local room = has_room(pool, key)
+  if room then
+    write(pool, key, worker)
+  end
+  return room
+end
+
+-- The lease that is over was the key's last. A release that comes again, or late, leaves alone what was
+-- bound since.
+function Affinity.unbind(pool, key, lease)
+  local binding = read(pool, key)
+  if binding and binding.worker == lease.worker and binding.birth == lease.birth then
+    redis.call('HDEL', Keys.affinity, key)
+    redis.call('ZREM', Keys.affinity_expiry, key)
+  end
 end
 
 -- The bound worker, in the life that it was bound in, if it can be reached.
 local function worker_of(pool, binding)
   local worker = Worker.read(binding.worker)
   if worker and worker.birth == binding.birth and worker.ejected_until == 0
-    and Worker.is_fresh(pool, worker) then
+    and worker.state ~= Worker.REMOVED and Worker.is_fresh(pool, worker) then
     return worker
   end
 end
@@ -75,7 +87,8 @@ function Affinity.of(pool, key, bind)
   local required = pool.policy.affinity.mode == 'require'
   local binding = read(pool, key)
   if not binding then
-    affinity.lost = required and not bind
+    -- What must not go elsewhere is not let in when it could not be followed.
+    affinity.lost = required and not (bind and has_room(pool, key))
     return affinity
   end
   local worker = worker_of(pool, binding)
@@ -85,7 +98,7 @@ function Affinity.of(pool, key, bind)
     affinity.preferred = worker
   end
   local ttl = pool.policy.affinity.ttl_ms
-  affinity.extend = worker and binding.ends_at - pool.now < ttl * (1 - EXTEND_AFTER)
+  affinity.extend = worker and binding.ends_at - pool.now < ttl
   affinity.bind = not worker and not affinity.lost
   affinity.bound_to = binding.worker
   return affinity

@@ -8,13 +8,15 @@ local OTHERS = 'others'
 -- Of those whose rate is no longer of interest, so many are forgotten for each that is new.
 local FORGET_MAX = 8
 
--- The name that this client's leases are counted under, and how many there are.
+-- The name that this client's leases are counted under, and how many there are. Who is among the others
+-- is not known: while there are any, whoever is new may be one of them.
 local function count_of(pool, key)
-  local count = redis.call('HGET', Keys.clients, key)
-  if not count and redis.call('HLEN', Keys.clients) >= pool.policy.client.keys_max then
-    return OTHERS, tonumber(redis.call('HGET', Keys.clients, OTHERS) or 0)
+  local counts = redis.call('HMGET', Keys.clients, key, OTHERS)
+  if not counts[1]
+    and (counts[2] or redis.call('HLEN', Keys.clients) >= pool.policy.client.keys_max) then
+    return OTHERS, tonumber(counts[2] or 0)
   end
-  return key, tonumber(count or 0)
+  return key, tonumber(counts[1] or 0)
 end
 
 local function forget_some(pool, limit)

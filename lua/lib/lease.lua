@@ -44,7 +44,7 @@ function Lease.take(pool, worker, holder, seq, purpose)
   worker.active = worker.active + 1
   worker.bound = worker.bound + purpose.bound
   worker.lifetime = worker.lifetime + 1
-  if Worker.at_its_limit(pool, worker) then
+  if worker.state == Worker.AVAILABLE and Worker.at_its_limit(pool, worker) then
     Worker.reach_limit(pool, worker)
   end
   if purpose.chosen or not pool.strategy.draws then

@@ -2,13 +2,21 @@
 
 local Limits = {}
 
--- Whether the limit, which says no, is only watched.
-function Limits.is_shadowed(pool, limit)
-  local shadow = pool.policy.shadowed
-  if not shadow.all and not shadow[limit] then
+-- Whether the limit is only watched.
+function Limits.is_watched(pool, limit)
+  return pool.policy.shadowed.all or pool.policy.shadowed[limit]
+end
+
+function Limits.count_shadowed(limit)
+  redis.call('HINCRBY', Keys.pool, 'shadowed:' .. limit, 1)
+end
+
+-- The limit says no. Returns whether that is only counted.
+local function is_shadowed(pool, limit)
+  if not Limits.is_watched(pool, limit) then
     return false
   end
-  redis.call('HINCRBY', Keys.pool, 'shadowed:' .. limit, 1)
+  Limits.count_shadowed(limit)
   return true
 end
 
@@ -19,23 +27,23 @@ function Limits.refusal(pool, client)
   if requests.limit then
     local wait = Rate.wait_ms(pool, requests.limit, pool.rate)
     pool.rate.over = wait > 0
-    if wait > 0 and not Limits.is_shadowed(pool, 'requests.rate') then
+    if wait > 0 and not is_shadowed(pool, 'requests.rate') then
       return 'rate_limited', wait
     end
   end
   if client and client.rate then
     local wait = Rate.wait_ms(pool, clients.limit, client.rate)
     client.rate.over = wait > 0
-    if wait > 0 and not Limits.is_shadowed(pool, 'client.rate') then
+    if wait > 0 and not is_shadowed(pool, 'client.rate') then
       return 'rate_limited', wait
     end
   end
   if client and client.count and client.count >= clients.max_concurrent
-    and not Limits.is_shadowed(pool, 'client.max_concurrent') then
+    and not is_shadowed(pool, 'client.max_concurrent') then
     return 'client_limit'
   end
   local most = pool.policy.global_conn
-  if most > 0 and pool.connections >= most and not Limits.is_shadowed(pool, 'global_conn') then
+  if most > 0 and pool.connections >= most and not is_shadowed(pool, 'global_conn') then
     return 'pool_full'
   end
 end

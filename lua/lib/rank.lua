@@ -50,14 +50,15 @@ end
 -- How many of the workers are looked at for one that serves, though nobody has room.
 local LOOKS_MAX = 64
 
--- Any worker that is in service, however many leases it has; nil when none was found.
-function Rank.any_open(pool)
+-- Any worker that is in service and only has no room; nil when none was found. Who has room is kept out by
+-- the strategy, and not for us to let in.
+function Rank.any_full(pool)
   local fresh = redis.call('ZCARD', Keys.heartbeats)
   local first = math.floor(Dice.roll(pool) * fresh)
   for i = 0, math.min(fresh, LOOKS_MAX) - 1 do
     local at = (first + i) % fresh
     local worker = Worker.read(redis.call('ZRANGE', Keys.heartbeats, at, at)[1])
-    if Worker.is_open(pool, worker) then
+    if Worker.is_open(pool, worker) and not Worker.has_room(pool, worker) then
       return worker
     end
   end

@@ -162,9 +162,10 @@ async fn a_key_that_nobody_uses_is_unbound_and_one_in_use_is_not() {
 #[tokio::test]
 async fn no_more_keys_are_bound_than_may_be() {
     let pool = pool_with(|policy| policy.affinity.keys_max = 2).await;
-    for key in ["a", "b", "c"] {
+    for key in ["a", "b"] {
         admit(&pool, key, true).await;
     }
+    assert_eq!(denied(&pool, "c", true).await, DenyReason::AffinityLost);
     let head = pool.view().await.head;
     assert_eq!((head.bindings, head.unbound_total), (2, 1));
     pool.assert_no_drift().await;
@@ -195,4 +196,72 @@ async fn a_client_is_sent_to_the_worker_that_was_chosen() {
         answer => panic!("{answer:?}"),
     }
     assert_eq!(pool.view().await.head.active, 1, "no lease was taken");
+}
+
+#[tokio::test]
+pub(crate) async fn a_key_that_a_client_made_up_opens_no_limit_but_the_workers() {
+    let pool = pool_with(|policy| policy.global_conn = 4).await;
+    for _ in 0..4 {
+        admit(&pool, "mine", true).await;
+    }
+    assert_eq!(denied(&pool, "mine", true).await, DenyReason::PoolFull);
+}
+
+#[tokio::test]
+pub(crate) async fn a_release_that_comes_again_leaves_the_next_binding_alone() {
+    let pool = pool_with(|_| {}).await;
+    let first = admit(&pool, "s", true).await;
+    let end = Release {
+        unbind: first.affinity,
+        r#use: Use::Used,
+        outcome: Outcome::Success,
+        ..Release::unused(first.lease)
+    };
+    pool.release_with(end.clone()).await;
+    let second = admit(&pool, "s", true).await;
+    assert_ne!(second.worker, first.worker, "in turns");
+    pool.release_with(end).await;
+    assert_eq!(admit(&pool, "s", true).await.worker, second.worker);
+}
+
+#[tokio::test]
+async fn a_removed_worker_is_gone_and_stays_removed() {
+    let pool = pool_with(|policy| policy.max_lifetime = 3).await;
+    let worker = begin(&pool, "tx").await.worker;
+    for _ in 0..5 {
+        admit(&pool, "tx", false).await;
+    }
+    assert_eq!(pool.view().await.head.recycles_total, 1, "once a life");
+    let removed = pool.store.remove(&pool.name, &worker).await;
+    removed.expect("a removal");
+    assert_eq!(denied(&pool, "tx", false).await, DenyReason::AffinityLost);
+    pool.assert_no_drift().await;
+}
+
+#[tokio::test]
+async fn clients_that_are_sent_on_are_spread() {
+    let pool = Pool::with(|policy| {
+        policy.strategy = Strategy::Random;
+        policy.max_concurrent = 1;
+    })
+    .await;
+    for worker in ["here", "b", "c", "d"] {
+        let mut request = registration("a", None, 1.0);
+        request.origin = Some(format!("https://{worker}.example.com").parse().unwrap());
+        pool.register_as(worker, &request).await;
+    }
+    pool.admit_for(|question| question.own = Some("here".parse().unwrap()))
+        .await;
+    let mut origins = std::collections::BTreeSet::new();
+    for _ in 0..40 {
+        let mut question = pool.question(&pool.mint());
+        question.own = Some("here".parse().unwrap());
+        question.redirect = true;
+        match pool.store.admit(&question).await.expect("a decision") {
+            AdmitAnswer::Redirected(redirected) => origins.insert(redirected.origin.to_string()),
+            answer => panic!("{answer:?}"),
+        };
+    }
+    assert_eq!(origins.len(), 3);
+    pool.assert_no_drift().await;
 }

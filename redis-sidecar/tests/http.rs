@@ -143,7 +143,7 @@ async fn what_cannot_be_read_is_refused_with_a_reason() {
         StatusCode::OK,
         "a content type is not needed"
     );
-    let too_large = api.call("POST", "/v1/release", "x".repeat(17 * 1024)).await;
+    let too_large = api.call("POST", "/v1/release", "x".repeat(21 * 1024)).await;
     assert_eq!(too_large.status, StatusCode::PAYLOAD_TOO_LARGE);
     let typo = json!({"address": "10.0.0.1:80", "incarnation": "a", "wieght": 2});
     let answer = api.json("PUT", "/v1/pools/demo/workers/w1", typo).await;

@@ -291,6 +291,60 @@ async fn a_changed_rate_is_kept_from_the_next_decision_on() {
     pool.admit().await;
 }
 
+#[tokio::test]
+async fn a_loosened_rate_is_not_kept_to_the_old() {
+    let pool = pool_with(|policy| policy.requests.rate = rate("1/d")).await;
+    pool.admit().await;
+    assert_eq!(pool.denied().await, DenyReason::RateLimited);
+    let mut policy = pool.store.policy(&pool.name).expect("a policy").clone();
+    policy.requests.rate = rate("1/s");
+    pool.store
+        .apply(&pool.name, &policy)
+        .await
+        .expect("a change");
+    pool.clock().await.advance(1100.0).await;
+    pool.admit().await;
+}
+
+#[tokio::test]
+pub(crate) async fn who_was_among_the_others_gets_no_second_share() {
+    let pool = pool_with(|policy| {
+        policy.client.max_concurrent = 2;
+        policy.client.keys_max = 1;
+    })
+    .await;
+    let AdmitAnswer::Admitted(first) = ask_as(&pool, "a").await else {
+        panic!("a place for the first");
+    };
+    for _ in 0..2 {
+        assert!(
+            is_admitted(&ask_as(&pool, "b").await),
+            "as one of the others"
+        );
+    }
+    pool.release(&first.lease).await;
+    assert!(
+        !is_admitted(&ask_as(&pool, "b").await),
+        "though there is room for its name"
+    );
+    pool.assert_no_drift().await;
+}
+
+#[tokio::test]
+async fn a_shadow_does_not_open_the_gates_of_a_strategy() {
+    let pool = Pool::with(|policy| {
+        policy.strategy = admission::policy::Strategy::Score;
+        policy.shadow = serde_json::from_str(r#"["max_concurrent"]"#).unwrap();
+    })
+    .await;
+    pool.register("silent", "a").await;
+    assert_eq!(
+        pool.denied().await,
+        DenyReason::PoolFull,
+        "it has not reported"
+    );
+}
+
 /// What Redis has allocated.
 async fn used_memory(pool: &Pool) -> u64 {
     let mut connection = pool.redis.connection().await;
