@@ -377,6 +377,7 @@ async fn come_and_go(pool: &Pool, clients: std::ops::Range<u64>) {
         });
         if visits.len() >= AT_ONCE {
             while visits.join_next().await.is_some() {}
+            pool.heartbeat("w1", "a").await;
             pool.reap().await;
         }
     }

@@ -7,6 +7,7 @@ use harness::http::Answer;
 use harness::{Fleet, RunningFleet, split};
 use hyper::StatusCode;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue, LOCATION};
+use serde_json::json;
 
 const TX: HeaderName = HeaderName::from_static("x-tx-id");
 
@@ -90,6 +91,33 @@ async fn a_transaction_whose_worker_died_goes_to_no_other() {
         StatusCode::OK,
         "the other serves"
     );
+}
+
+#[tokio::test]
+async fn a_key_in_the_query_leads_to_its_worker_until_an_answer_says_that_it_is_over() {
+    let fleet = Fleet::new().workers(3).max_concurrent(10);
+    let fleet = fleet.policy(|policy| policy.strategy = Strategy::RoundRobin);
+    let fleet = fleet.filter(|filter| {
+        filter["admit"] = json!("everything");
+        filter["affinity"] = json!({
+            "key": {"query": "tx"},
+            "bind": {"answer_header": "x-tx-id"},
+            "unbind_header": "x-tx-end",
+        });
+    });
+    let fleet = fleet.up().await;
+    let client = fleet.client();
+    let begun = client.get("/tx/begin").await;
+    let (key, worker) = (text(begun.headers(), &TX), worker_of(begun.headers()));
+    for path in ["/tx/query", "/tx/query", "/tx/query", "/tx/end"] {
+        let answer = client.get(&format!("{path}?a=1&tx={key}")).await;
+        assert_eq!(worker_of(answer.headers()), worker, "{path}");
+    }
+    fleet
+        .sees("the last has ended", |pool| pool.active == 0)
+        .await;
+    let late = client.get(&format!("/tx/query?tx={key}")).await;
+    assert_eq!(reason(&late), "affinity_lost");
 }
 
 #[tokio::test]

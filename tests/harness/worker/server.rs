@@ -31,6 +31,9 @@ pub const WORKER_HEADER: &str = "x-worker";
 /// Begins a transaction, whose id the answer carries.
 const BEGIN_PATH: &str = "/tx/begin";
 const TRANSACTION_HEADER: &str = "x-tx-id";
+/// Ends one, as the answer tells.
+const END_PATH: &str = "/tx/end";
+const TRANSACTION_END_HEADER: &str = "x-tx-end";
 
 /// What stays the same over a worker's restarts.
 #[derive(Debug)]
@@ -199,6 +202,10 @@ async fn answer(request: &Request<Incoming>, site: &Arc<Site>) -> Response<Body>
         if let Ok(id) = HeaderValue::from_str(&format!("{}-{number}", site.id)) {
             response.headers_mut().insert(TRANSACTION_HEADER, id);
         }
+    }
+    if path == END_PATH {
+        let over = HeaderValue::from_static("1");
+        response.headers_mut().insert(TRANSACTION_END_HEADER, over);
     }
     response
 }
