@@ -20,7 +20,7 @@
 -- Keeps    I1 I2 I3 I4 I5: an id already held gets the same answer and counts once; an ended id
 --          is never admitted again, nor one that its holder's last beat did not ask for
 -- Cost     O(log N) in the pool's workers; at most 18 calls when nothing is to be swept,
---          5 more with a client, 4 with an affinity, 5 to 9 with a strategy in the shadow
+--          5 more with a client, 4 with an affinity, 6 to 10 with a strategy in the shadow
 
 local pool = Pool.open()
 if not pool then

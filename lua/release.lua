@@ -5,7 +5,7 @@
 --          unknown: handshake_us (of a plain request), upgrade_us (of an upgrade), session_us,
 --          bytes_read, bytes_written; at last the affinity key that ends with it, or empty; at most
 --          64 leases
--- Returns  released, for each lease a digit: 1 it was held, 0 it was not
+-- Returns  released, for each lease a digit: 1 it was given back, 0 it was not held, or waits for a beat
 --          unknown_pool    the pool has no policy
 -- Uses     Affinity Ejection Holder Index Lease Pool Repair Report
 -- Keeps    I2 I3 I4 I5: a second release changes nothing; an id released before its admit arrives
@@ -29,7 +29,10 @@ for first = 1, math.min(#ARGV, RELEASES_MAX * FIELDS), FIELDS do
   local seq, lease_id, use, outcome, handshake_us, upgrade_us, session_us, bytes_read, bytes_written,
     unbind = unpack(ARGV, first, first + FIELDS - 1)
   local lease = Lease.of(holder, seq)
-  if lease then
+  -- Of a quarantined holder's leases some may have been freed by guess (reclaim.lua), and the place of this
+  -- one left for another that lives: its next beat says what it holds, and lets go of the rest.
+  local waits = lease and holder.quarantined == 1
+  if lease and not waits then
     local worker = Lease.worker_of(lease)
     Lease.give_back(pool, worker, lease, holder, seq, use == 'used')
     if worker then
@@ -51,9 +54,11 @@ for first = 1, math.min(#ARGV, RELEASES_MAX * FIELDS), FIELDS do
   if lease and unbind ~= '' then
     Affinity.unbind(pool, unbind, lease)
   end
-  known[#known + 1] = lease and '1' or '0'
+  known[#known + 1] = lease and not waits and '1' or '0'
   missing = missing + (lease and 0 or 1)
-  Lease.bury(pool, lease_id)
+  if not waits then
+    Lease.bury(pool, lease_id)
+  end
 end
 
 Repair.count('tombstoned', missing)

@@ -54,7 +54,7 @@ end
 local verdict = 'kept'
 if count and not Holder.agrees(holder, count, digest, under_way) then
   verdict = 'list'
-elseif count and (#asking == 0 or tonumber(ARGV[6]) == pool.rebuild) then
+elseif count and tonumber(ARGV[6]) == pool.rebuild then
   Rebuild.hear(pool, holder)
 end
 Holder.save(holder)

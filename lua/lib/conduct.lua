@@ -16,11 +16,11 @@ local LEVELS, SECONDS = 2 ^ 900, 2 ^ 800
 local function new_conduct()
   return { karma = 1, member = 0, period = 0, times = 0, time_us = 0, row = 0, half = 0, good = 0,
     warnings = 0, hard = 0, pings = 0, last_good = 0, last_warnings = 0, last_hard = 0,
-    last_pings = 0, level = 0, second = 0 }
+    last_pings = 0, level = 0, second = 0, changed = false }
 end
 
 local function unpack_conduct(text)
-  local conduct = {}
+  local conduct = new_conduct()
   conduct.karma, conduct.member, conduct.period, conduct.times, conduct.time_us, conduct.row,
     conduct.half, conduct.good, conduct.warnings, conduct.hard, conduct.pings, conduct.last_good,
     conduct.last_warnings, conduct.last_hard, conduct.last_pings, conduct.level, conduct.second =

@@ -218,9 +218,9 @@ end
 -- What the passing of time has made of it: nil, 'quarantine', or why it is to be reclaimed.
 function Holder.fate(pool, holder)
   local ttl = pool.policy.lease_ttl_ms
-  if holder.closed_at > 0 and not rebuild_began_lately(pool)
-    and (holder.quarantined == 1 or pool.now - holder.closed_at >= Holder.GRACE_MS) then
-    return 'presence'
+  if holder.closed_at > 0 then
+    local over = pool.now - holder.closed_at >= Holder.GRACE_MS and not rebuild_began_lately(pool)
+    return over and 'presence' or nil
   elseif pool.now - holder.beaten_at < ttl then
     return nil
   elseif holder.open == 1 and pool.now - holder.vouched_at < ttl then
@@ -235,7 +235,7 @@ function Holder.look_later(pool, holder)
   if holder.reclaimed_at > 0 then
     at = Holder.count(holder) > 0 and pool.now or holder.reclaimed_at + FORGET_MS
   elseif holder.closed_at > 0 then
-    at = math.min(at, holder.closed_at + (holder.quarantined == 1 and 0 or Holder.GRACE_MS))
+    at = holder.closed_at + Holder.GRACE_MS
   elseif holder.quarantined == 1 then
     at = pool.now + QUARANTINE_LOOK_MS
   end

@@ -17,7 +17,11 @@ local LEDGER = '>ddddddddd'
 -- A longer time is a mistake, and would be lost in the sums.
 local DAY_US = 86400000000
 
--- The pool's ledger, at the present period.
+local function period_now(pool)
+  return math.floor(pool.now / pool.policy.karma.period_ms)
+end
+
+-- The pool's ledger, at the present period. Whoever does not need it leaves it packed: most events do.
 local function open_ledger(pool)
   local ledger = pool.ledger
   if not ledger then
@@ -32,7 +36,7 @@ local function open_ledger(pool)
     end
     pool.ledger = ledger
   end
-  local period = math.floor(pool.now / pool.policy.karma.period_ms)
+  local period = period_now(pool)
   if period ~= ledger.period then
     if ledger.timed > 0 then
       ledger.frozen_period, ledger.frozen_speed = ledger.period, ledger.speed
@@ -88,15 +92,14 @@ end
 
 -- Any event of the worker.
 function Karma.settle(pool, worker, conduct)
-  local ledger = open_ledger(pool)
-  if conduct.times > 0 and conduct.period ~= ledger.period then
-    step(pool, ledger, worker, conduct)
+  if conduct.times > 0 and conduct.period ~= period_now(pool) then
+    step(pool, open_ledger(pool), worker, conduct)
   end
   local fresh = worker.state ~= Worker.REMOVED and Worker.is_fresh(pool, worker)
   if fresh and conduct.member == 0 then
-    join(ledger, conduct)
+    join(open_ledger(pool), conduct)
   elseif not fresh and conduct.member == 1 then
-    leave(pool, ledger, conduct)
+    leave(pool, open_ledger(pool), conduct)
   end
 end
 

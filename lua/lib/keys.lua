@@ -5,10 +5,11 @@ local Keys = {}
 -- Where the holder's key stands, or several of them.
 Keys.FIRST_HOLDER = 23
 
+local index, shadow_index
+
 -- In the order in which every function receives them (redis-sidecar/src/keys.rs).
 -- The last argument of every call is not the verb's own: which server this is.
-function Keys.name(keys, server)
-  Keys.server = server
+local function name_pool(keys)
   Keys.pool = keys[1]       -- HASH head, shared, store_id, policy_*, rejected:<reason>, shadowed:<limit>,
                             -- repairs:<kind>, ejections, unbound, shadow_*
   Keys.workers = keys[2]    -- HASH worker -> record
@@ -18,7 +19,7 @@ function Keys.name(keys, server)
   Keys.ejected = keys[6]    -- ZSET worker -> end of its exile
   Keys.tombstones = keys[7] -- ZSET lease -> when it is forgotten: leases that ended
   -- ZSET prefix..worker -> score: the workers that may be chosen now, an index for each kind of request
-  Keys.index = { keys[8], keys[9], keys[10] }
+  index = { keys[8], keys[9], keys[10] }
   Keys.former = keys[11]    -- HASH worker -> its lives before the present one
   Keys.latencies = keys[12] -- ZSET worker -> latency it reports: those that serve
   Keys.holders = keys[13]   -- ZSET epoch -> when to look at that holder again
@@ -28,8 +29,18 @@ function Keys.name(keys, server)
   Keys.affinity = keys[17]  -- HASH key -> the worker it is bound to
   Keys.affinity_expiry = keys[18] -- ZSET key -> when it is unbound
   -- The same as `index`, for the strategy that runs in the shadow; and HASH worker -> what that one keeps
-  Keys.shadow_index = { keys[19], keys[20], keys[21] }
+  shadow_index = { keys[19], keys[20], keys[21] }
   Keys.shadows = keys[22]
+end
+
+-- A pool is named once while calls for it follow each other. What a call may have left exchanged, because
+-- an error ended it half-way (lib/shadow.lua), is put back for each.
+function Keys.name(keys, server)
+  if keys[1] ~= Keys.pool then
+    name_pool(keys)
+  end
+  Keys.server = server
+  Keys.index, Keys.shadow_index = index, shadow_index
   Keys.holder = keys[Keys.FIRST_HOLDER] -- HASH head, asking, lease number -> lease: one holder
 end
 

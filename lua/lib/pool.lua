@@ -13,8 +13,15 @@ local CLOCK_STEP_MS_MIN = 0.001
 -- Weight of the newest interval in the mean time between two admissions.
 local INTERVAL_ALPHA = 0.1
 
+-- Whole from the beginning: a table that grows field by field is laid out anew again and again.
+local function new_head()
+  return { clock = 0, wall = 0, seq = 0, births = 0, connections = 0, open = 0, at_limit = 0,
+    recycles = 0, overlaps = 0, recycle_ms = 0, admitted_at = 0, interval_ms = 0, fired = 0, dice = 0,
+    rebuild = 0, rebuild_at = 0, holders = 0, quarantined = 0, rate = { at = 0, used = 0 }, lost_at = 0 }
+end
+
 local function unpack_head(text)
-  local head = { rate = {} }
+  local head = new_head()
   head.clock, head.wall, head.seq, head.births, head.connections, head.open, head.at_limit,
     head.recycles, head.overlaps, head.recycle_ms, head.admitted_at, head.interval_ms, head.fired,
     head.dice, head.rebuild, head.rebuild_at, head.holders, head.quarantined, head.rate.at,
@@ -37,19 +44,15 @@ end
 
 -- A pool's first head. The dice must not be 0: see Dice.roll.
 function Pool.found(dice)
-  redis.call('HSET', Keys.pool, 'head', pack_head({
-    clock = 0, wall = wall_ms(), seq = 0, births = 0, connections = 0, open = 0, at_limit = 0,
-    recycles = 0, overlaps = 0, recycle_ms = 0, admitted_at = 0, interval_ms = 0, fired = 0,
-    dice = dice, rebuild = 0, rebuild_at = 0, holders = 0, quarantined = 0,
-    rate = { at = 0, used = 0 }, lost_at = 0,
-  }))
+  local head = new_head()
+  head.wall, head.dice = wall_ms(), dice
+  redis.call('HSET', Keys.pool, 'head', pack_head(head))
 end
 
 -- The pool at this moment, for those who only read. Returns nil when it has no policy, that is, does
 -- not exist.
 function Pool.look()
-  local stored = redis.call('HMGET', Keys.pool, 'head', 'policy_mark', 'shared', 'store_id',
-    'shadow_head', 'shadow_shared')
+  local stored = redis.call('HMGET', Keys.pool, 'head', 'policy_mark', 'shared', 'store_id')
   if not stored[2] then
     return nil
   end
@@ -63,7 +66,7 @@ function Pool.look()
   pool.levels_field = 'levels'
   pool.shared = stored[3]
   pool.store_id = stored[4]
-  Shadow.open(pool, stored[5], stored[6])
+  Shadow.open(pool)
   return pool
 end
 

@@ -9,11 +9,12 @@ local HEAD = '>dddd'
 -- scores, clock, eligible, prefix, inputs
 local FACE = '>ddddBBc0Bc0'
 
-function Shadow.open(pool, head, shared)
+function Shadow.open(pool)
   local name = pool.policy.shadow_strategy
   if not name then
     return
   end
+  local head, shared = unpack(redis.call('HMGET', Keys.pool, 'shadow_head', 'shadow_shared'))
   local shadow = { strategy = Strategies[name], shared = shared, levels_field = 'shadow_levels' }
   if head then
     shadow.dice, shadow.fired, shadow.seen, shadow.differed = struct.unpack(HEAD, head)

@@ -40,14 +40,14 @@ function Worker.read(id)
   if not text then
     return nil
   end
-  local worker, scores = { id = id }, {}
+  local worker = Worker.new(id) -- whole from the beginning, as in Pool
+  local scores = worker.scores
   worker.active, worker.lifetime, worker.seq, worker.heartbeat, worker.birth,
     worker.max_concurrent, worker.weight, worker.limit_at, worker.state, worker.ejections,
     worker.ejected_at, worker.ejected_until, worker.open, worker.at_limit, worker.eligible,
     worker.clock, scores[1], scores[2], scores[3], worker.previous, worker.sessions,
     worker.bound, worker.prefix, worker.incarnation, worker.address, worker.inputs, worker.origin =
     struct.unpack(WORKER, text)
-  worker.scores = scores
   return worker
 end
 

@@ -12,7 +12,7 @@ struct Guard {
     test: fn(),
 }
 
-const GUARDS: [Guard; 28] = [
+const GUARDS: [Guard; 30] = [
     Guard {
         name: "a worker's limit",
         with: "return worker.active < ",
@@ -109,6 +109,18 @@ const GUARDS: [Guard; 28] = [
         with: " and not rebuild_began_lately(pool)",
         without: "",
         test: rebuild::what_spoke_against_an_end_may_have_been_lost,
+    },
+    Guard {
+        name: "what a quarantined holder releases waits",
+        with: "lease and holder.quarantined == 1",
+        without: "false",
+        test: reclaim::what_a_quarantined_holder_releases_waits_for_its_beat,
+    },
+    Guard {
+        name: "only who has heard of a rebuild has told what it holds",
+        with: "elseif count and tonumber(ARGV[6]) == pool.rebuild then",
+        without: "elseif count then",
+        test: rebuild::a_beat_that_has_not_heard_of_the_rebuild_is_no_report,
     },
     Guard {
         name: "whoever is vouched for is kept",

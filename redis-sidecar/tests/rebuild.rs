@@ -98,6 +98,20 @@ pub(crate) async fn whoever_was_announced_is_waited_for_until_it_has_told_what_i
     pool.admit().await;
 }
 
+/// It may have been on its way since before the loss.
+#[tokio::test]
+pub(crate) async fn a_beat_that_has_not_heard_of_the_rebuild_is_no_report() {
+    let pool = settled().await;
+    let mut vm = Vm::new(&pool, 7);
+    let late = vm.next();
+    vm.admit().await;
+    pool.wipe().await;
+    vm.presence(Sign::Opened, 2).await;
+    assert!(vm.send(&late).await.rebuild.is_some());
+    pass(&pool, REBUILD_MS * 2.0).await;
+    assert_eq!(pool.denied().await, DenyReason::Rebuilding);
+}
+
 #[tokio::test]
 async fn a_rebuild_ends_although_clients_keep_asking() {
     let pool = settled().await;
@@ -158,6 +172,7 @@ async fn whoever_has_told_already_is_not_waited_for_again() {
     let pool = settled().await;
     restart(&pool).await;
     let mut vm = Vm::new(&pool, 7);
+    vm.renew().await;
     vm.renew().await;
     let standing = vm.presence(Sign::Opened, 1).await;
     assert_eq!(standing, Standing::Present { rebuild: None });

@@ -4,6 +4,7 @@ use admission::message::{DenyReason, HeartbeatRequest, Verdict};
 use redis_sidecar::store::{Sign, Standing};
 
 const TTL_MS: f64 = 15_000.0;
+const GRACE_MS: f64 = 1_500.0;
 
 async fn one_worker() -> Pool {
     let pool = Pool::with(|policy| {
@@ -186,21 +187,40 @@ pub(crate) async fn a_holder_that_is_present_but_silent_keeps_its_leases_and_is_
 }
 
 #[tokio::test]
-async fn a_quarantined_holder_is_reclaimed_as_soon_as_its_presence_ends() {
+async fn a_quarantined_holder_is_reclaimed_a_moment_after_its_presence_ended() {
     let pool = one_worker().await;
-    let mut vm = Vm::new(&pool, 7);
-    vm.admit().await;
-    vm.renew().await;
-    vm.presence(Sign::Opened, 1).await;
-    pool.clock().await.advance(TTL_MS).await;
-    vm.presence(Sign::Vouched, 1).await;
-    pool.look_after().await;
-    assert_eq!(pool.view().await.head.quarantined_holders, 1);
+    let vm = quarantined(&pool).await;
     vm.presence(Sign::Ended, 1).await;
     pool.look_after().await;
+    assert_eq!(active(&pool).await, 3);
+    pass(&pool, GRACE_MS).await;
     assert_eq!(active(&pool).await, 0);
     assert_eq!(pool.view().await.head.quarantined_holders, 0);
-    assert_eq!(pool.repairs("reclaimed_presence").await, 1);
+    assert_eq!(pool.repairs("reclaimed_presence").await, 3);
+}
+
+#[tokio::test]
+async fn a_quarantined_holder_that_speaks_after_its_presence_ended_keeps_its_leases() {
+    let pool = one_worker().await;
+    let mut vm = quarantined(&pool).await;
+    vm.presence(Sign::Ended, 1).await;
+    pool.look_after().await;
+    vm.renew().await;
+    pass(&pool, GRACE_MS).await;
+    assert_eq!(active(&pool).await, 3);
+}
+
+/// Which of its leases its worker's figure has freed, was a guess.
+#[tokio::test]
+pub(crate) async fn what_a_quarantined_holder_releases_waits_for_its_beat() {
+    let pool = one_worker().await;
+    let mut vm = quarantined(&pool).await;
+    let ended = *vm.held.keys().next().expect("three leases");
+    vm.release(ended).await;
+    assert_eq!(active(&pool).await, 3);
+    vm.list().await;
+    assert_eq!(active(&pool).await, 2);
+    assert_eq!(pool.repairs("renounced").await, 1);
 }
 
 #[tokio::test]

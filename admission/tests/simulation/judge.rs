@@ -336,6 +336,7 @@ impl World {
                 self.now_us < released_us.max(dropped)
             })
             .map(|stream| (stream.vm, stream.number))
+            .filter(|id| !self.is_live(*id)) // another stream has its place
             .collect();
         let held: BTreeSet<Id> = (self.store.ledger.leases())
             .map(|(epoch, number)| (self.epochs[epoch], number))

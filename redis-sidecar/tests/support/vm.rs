@@ -15,6 +15,8 @@ pub(crate) struct Vm<'a> {
     pub(crate) beat: u64,
     minted: u64,
     pub(crate) held: BTreeMap<u64, Admitted>,
+    /// The rebuild that it has heard of.
+    rebuild: Option<u64>,
 }
 
 impl<'a> Vm<'a> {
@@ -25,6 +27,7 @@ impl<'a> Vm<'a> {
             beat: 0,
             minted: 0,
             held: BTreeMap::new(),
+            rebuild: None,
         }
     }
 
@@ -84,7 +87,7 @@ impl<'a> Vm<'a> {
             holder: self.holder.clone(),
             beat: self.beat,
             asking: vec![],
-            rebuild: None,
+            rebuild: self.rebuild,
             ended: vec![],
             held: Some(held),
             leases: None,
@@ -107,8 +110,10 @@ impl<'a> Vm<'a> {
         self.held.iter().map(place).collect()
     }
 
-    pub(crate) async fn send(&self, request: &RenewRequest) -> RenewAnswer {
-        self.pool.store.renew(request).await.expect("an answer")
+    pub(crate) async fn send(&mut self, request: &RenewRequest) -> RenewAnswer {
+        let answer = self.pool.store.renew(request).await.expect("an answer");
+        self.rebuild = answer.rebuild;
+        answer
     }
 
     pub(crate) async fn renew(&mut self) -> RenewAnswer {

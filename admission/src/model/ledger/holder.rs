@@ -74,7 +74,7 @@ impl Ledger {
             }
         }
         let same = request.held.is_none_or(|held| held == spoken_for);
-        let told_all = request.asking.is_empty() || request.rebuild == self.rebuild_number();
+        let told_all = request.rebuild == self.rebuild_number();
         if same && request.held.is_some() && told_all {
             self.note_report(request.holder.epoch.as_str());
         }
@@ -181,7 +181,6 @@ impl Ledger {
                 if numbers_count && over {
                     return;
                 }
-                let grace_ms = if record.quarantined { 0 } else { grace_ms };
                 record.presence = record.presence.max(number);
                 record.open = false;
                 record.closing_at_ms = Some(now_ms + grace_ms);

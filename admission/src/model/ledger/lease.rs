@@ -111,6 +111,10 @@ impl Ledger {
         let mut held = Vec::new();
         for release in &request.releases {
             let number = release.lease.seq;
+            if self.is_quarantined(epoch, number) {
+                held.push(false);
+                continue;
+            }
             let life = self.give_back(epoch, number);
             held.push(life.is_some());
             if let (Some(life), Use::Unused) = (&life, release.r#use)
@@ -122,6 +126,13 @@ impl Ledger {
             self.note(epoch, number, What::Released);
         }
         ReleaseAnswer::of(&held)
+    }
+
+    /// Of a quarantined holder's leases some may have been freed by guess, and the place of this one left
+    /// for another that lives: what it releases waits for its next beat, which says what it holds.
+    fn is_quarantined(&self, epoch: &str, number: u64) -> bool {
+        let record = self.holders.get(epoch);
+        record.is_some_and(|record| record.quarantined && record.leases.contains_key(&number))
     }
 
     fn bury(&mut self, epoch: &str, number: u64, life: Option<LifeId>) {

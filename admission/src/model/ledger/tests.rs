@@ -163,6 +163,22 @@ fn what_is_being_taken_is_not_given_again() {
 }
 
 #[test]
+fn what_a_quarantined_holder_releases_waits_for_its_beat() {
+    let mut ledger = ledger();
+    assert_eq!(admit(&mut ledger, 1), None);
+    ledger.presence(&holder(), 1, Presence::Opened);
+    pass(&mut ledger, 1_002_000, 15_000);
+    ledger.presence(&holder(), 1, Presence::Vouched);
+    ledger.reclaim(&holder());
+    assert_eq!(ledger.repairs().quarantined, 1);
+    release(&mut ledger, 1);
+    assert_eq!(ledger.leases().count(), 1);
+    assert_eq!(beat(&mut ledger, 1, &[]), Verdict::List);
+    assert!(ledger.renounce(&holder(), 1, &[1]));
+    assert_eq!(ledger.leases().count(), 0);
+}
+
+#[test]
 fn a_jump_of_the_clock_ends_nothing() {
     let mut ledger = ledger();
     admit(&mut ledger, 1);
