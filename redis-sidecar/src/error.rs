@@ -1,6 +1,7 @@
 //! What can go wrong between the sidecar and its Redis: one variant for each thing a caller can do.
 
 use crate::atomic::CountKey;
+use crate::link::Unfit;
 use admission::id::{PoolName, WorkerId};
 
 #[derive(Debug, thiserror::Error)]
@@ -8,6 +9,15 @@ pub enum StoreError {
     /// Redis is away, or too slow. Trying again later may help.
     #[error("Redis cannot be asked: {0}")]
     Unavailable(String),
+    /// Redis answers, but is none to keep leases in. An operator has to change that.
+    #[error("{0}")]
+    Unfit(Unfit),
+    /// Redis has it, and too few of its replicas: a failover could lose it, so it was taken back.
+    #[error(
+        "redis.wait_replicas is {wanted}, and {replicas} replicas had the lease in time; bring replicas \
+         back, or lower it"
+    )]
+    Unreplicated { replicas: u32, wanted: u32 },
     /// Neither Redis nor the settings file knows the pool.
     #[error("pool {0} is not known: add [pools.{0}] to the settings file")]
     UnknownPool(PoolName),
@@ -35,4 +45,18 @@ pub enum StoreError {
         verb: &'static str,
         error: String,
     },
+}
+
+impl StoreError {
+    /// Nobody could be asked, or nobody to be trusted: for a client, an outage.
+    pub fn is_outage(&self) -> bool {
+        match self {
+            Self::Unavailable(_) | Self::Unfit(_) | Self::Unreplicated { .. } => true,
+            Self::UnknownPool(_)
+            | Self::UnknownWorker { .. }
+            | Self::Reply { .. }
+            | Self::Script { .. }
+            | Self::Count { .. } => false,
+        }
+    }
 }

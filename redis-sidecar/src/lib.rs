@@ -1,12 +1,13 @@
 //! Berth's sidecar. A request's way through it:
 //!
 //! `routes` (HTTP and JSON) → `store` (one function per verb) → `library` (the Lua text) and
-//! `keys` (what it touches) → `link` (the connection to Redis) → `decode` (its answers).
+//! `keys` (what it touches) → `link` (the way to Redis) → `decode` (its answers).
 //!
 //! It has no state of its own worth keeping: any number of sidecars serve the same pools.
 //!
 //! `operator` is the other side: the commands that ask a running sidecar.
 
+pub mod acl;
 pub mod atomic;
 mod auditor;
 mod connection;

@@ -6,7 +6,7 @@ use redis_sidecar::operator::OperatorError;
 use redis_sidecar::operator::explain::{self, Explain};
 use redis_sidecar::operator::leases::{self, Leases};
 use redis_sidecar::operator::policy::{self, PolicyCommand};
-use redis_sidecar::{reference, serve, settings, simulate};
+use redis_sidecar::{acl, reference, serve, settings, simulate};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -51,6 +51,15 @@ enum Command {
         #[arg(value_name = "DIR")]
         directory: PathBuf,
     },
+    /// Print the line of Redis' access list that lets the sidecar do its work and nothing else.
+    ///
+    /// It is that of the settings in force: a cluster is asked for more than a single server. Put a password
+    /// in the place of PASSWORD.
+    Acl {
+        /// The settings file (TOML).
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+    },
     /// Print every setting with its default, range and meaning, as docs/settings.md has it.
     Settings,
     /// Compare strategies on simulated workers: no Envoy, no Redis, the same output every time.
@@ -72,6 +81,7 @@ fn main() -> ExitCode {
         Command::Leases(command) => run_operator(leases::run(command)),
         Command::Audit(command) => run_audit(command),
         Command::Scripts { directory } => write_scripts(&directory),
+        Command::Acl { config } => print_acl(config.as_deref()),
         Command::Settings => print_settings(),
         Command::Simulate(options) => run_simulate(&options),
     };
@@ -86,10 +96,7 @@ fn main() -> ExitCode {
 
 #[expect(clippy::print_stdout, reason = "the output is what was asked for")]
 fn run_serve(config: Option<&Path>, print_config: bool) -> Result<(), Failure> {
-    // Other programs' variables may be anything; ours are text.
-    let variables = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let loaded = settings::load(config, variables)?;
+    let loaded = settings::load(config, variables())?;
     if print_config {
         print!("{}", loaded.describe());
         return Ok(());
@@ -111,6 +118,12 @@ fn run_serve(config: Option<&Path>, print_config: bool) -> Result<(), Failure> {
             serve::serve(&loaded.settings, stop).await?;
             Ok(())
         })
+}
+
+/// Other programs' variables may be anything; ours are text.
+fn variables() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
 /// Prints what an operator's command has to say.
@@ -159,6 +172,11 @@ fn write_scripts(directory: &Path) -> Result<(), Failure> {
     let file = directory.join("berth.lua");
     std::fs::write(&file, Library::new(&VERBS).text()).map_err(|error| failed(&file, error))?;
     Ok(())
+}
+
+fn print_acl(config: Option<&Path>) -> Result<(), Failure> {
+    let line = acl::line(&settings::load(config, variables())?.settings.redis)?;
+    Ok(std::io::stdout().write_all(format!("{line}\n").as_bytes())?)
 }
 
 fn print_settings() -> Result<(), Failure> {

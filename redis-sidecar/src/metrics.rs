@@ -6,6 +6,7 @@
 mod atomic;
 mod pools;
 
+use crate::store::{Store, Unfit};
 use crate::view::PoolPage;
 use admission::id::{PoolName, ProxyId};
 use admission::message::{AdmitAnswer, Observation, Release};
@@ -43,6 +44,11 @@ struct OutcomeLabel {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct UnfitLabel {
+    reason: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ProxyLabel {
     proxy_id: String,
 }
@@ -60,6 +66,7 @@ pub struct Metrics {
     store_errors: Counter,
     store_up: Gauge,
     store_losses: Counter,
+    store_unfit: Family<UnfitLabel, Gauge>,
     drift: Family<PoolLabel, Gauge>,
     decision_seconds: Histograms,
     handshake_seconds: Histograms,
@@ -90,6 +97,7 @@ impl Metrics {
             store_errors: Counter::default(),
             store_up: Gauge::default(),
             store_losses: Counter::default(),
+            store_unfit: Family::default(),
             drift: Family::default(),
             decision_seconds: Family::new_with_constructor(decision),
             handshake_seconds: Family::new_with_constructor(session),
@@ -138,6 +146,11 @@ impl Metrics {
             "store_losses",
             "How often this sidecar lost Redis",
             metrics.store_losses.clone(),
+        );
+        registry.register(
+            "store_unfit",
+            "1 while nobody is admitted because Redis is none to keep leases in",
+            metrics.store_unfit.clone(),
         );
         registry.register(
             "drift",
@@ -227,10 +240,16 @@ impl Metrics {
         self.store_errors.inc();
     }
 
-    /// The link counts for itself; here it is only told.
-    pub(crate) fn store_seen(&self, up: bool, losses: u64) {
-        self.store_up.set(i64::from(up));
-        self.store_losses.inner().store(losses, Ordering::Relaxed);
+    /// The store counts for itself; here it is only told.
+    pub(crate) fn store_seen(&self, store: &Store) {
+        self.store_up.set(i64::from(store.is_up()));
+        let losses = self.store_losses.inner();
+        losses.store(store.losses(), Ordering::Relaxed);
+        let unfit = store.unfit(None).map(|unfit| unfit.reason());
+        for reason in Unfit::REASONS {
+            let gauge = self.store_unfit.get_or_create(&UnfitLabel { reason });
+            gauge.set(i64::from(unfit == Some(reason)));
+        }
     }
 
     pub(crate) fn seen(&self, proxy: &ProxyId) {

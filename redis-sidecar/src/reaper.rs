@@ -18,7 +18,8 @@ pub async fn run(store: Store, presences: Presences, every: Duration) {
         let result = reap_all(&store, &presences).await;
         match &result {
             // The link has told of the outage already.
-            Err(StoreError::Unavailable(_)) | Ok(()) => {}
+            Ok(()) => {}
+            Err(error) if error.is_outage() => {}
             Err(error) if !failing => warn!(%error, "cannot look after the pools"),
             Err(_) => {}
         }

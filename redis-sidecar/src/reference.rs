@@ -108,8 +108,8 @@ fn section(
 fn default_in(defaults: &Value, name: &str) -> String {
     let pointer = format!("/{}", name.replace('.', "/"));
     match defaults.pointer(&pointer) {
+        Some(Value::Null) | None => "–".to_owned(),
         Some(value) => format!("`{value}`"),
-        None => "–".to_owned(),
     }
 }
 

@@ -11,8 +11,10 @@ use std::path::PathBuf;
 
 pub(crate) use load::parse_value;
 pub use load::{Loaded, load};
+pub use redis::{RedisSettings, TlsFiles};
 
 mod load;
+mod redis;
 #[cfg(test)]
 mod tests;
 
@@ -34,14 +36,6 @@ pub struct Settings {
     pub pools: BTreeMap<PoolName, Policy>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct RedisSettings {
-    pub url: String,
-    /// How long Redis may take to answer or to accept a connection.
-    pub timeout_ms: u64,
-}
-
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -52,15 +46,6 @@ impl Default for Settings {
             audit_s: 60,
             redis: RedisSettings::default(),
             pools: BTreeMap::new(),
-        }
-    }
-}
-
-impl Default for RedisSettings {
-    fn default() -> Self {
-        Self {
-            url: "redis://127.0.0.1:6379".into(),
-            timeout_ms: 150,
         }
     }
 }
@@ -154,16 +139,7 @@ impl Settings {
         if self.audit_s > 86_400 {
             return refuse("audit_s must be at most 86400".into());
         }
-        if redis::parse_redis_url(&self.redis.url).is_none() {
-            return refuse(format!(
-                "redis.url: {:?} is neither redis://[user:password@]host:port[/db] nor \
-                 redis+unix:///path",
-                without_password(&self.redis.url)
-            ));
-        }
-        if !(1..=60_000).contains(&self.redis.timeout_ms) {
-            return refuse("redis.timeout_ms must be between 1 and 60000".into());
-        }
+        self.redis.validate().or_else(refuse)?;
         for (pool, policy) in &self.pools {
             if let Err(error) = policy.validate() {
                 return refuse(format!("pools.{pool}: {error}"));
@@ -171,25 +147,4 @@ impl Settings {
         }
         Ok(())
     }
-}
-
-/// A URL as it may be shown: `redis://user:secret@host` becomes `redis://user:***@host`, and what
-/// follows a question mark, where a Unix socket's password stands, is left out.
-fn without_password(url: &str) -> String {
-    let (url, query) = match url.split_once('?') {
-        Some((url, _)) => (url, "?***"),
-        None => (url, ""),
-    };
-    let shown = match url.split_once("://").and_then(|(scheme, rest)| {
-        let (credentials, host) = rest.rsplit_once('@')?;
-        Some((
-            scheme,
-            credentials.split(':').next().unwrap_or_default(),
-            host,
-        ))
-    }) {
-        Some((scheme, user, host)) => format!("{scheme}://{user}:***@{host}"),
-        None => url.to_owned(),
-    };
-    shown + query
 }

@@ -8,23 +8,23 @@ mod operators;
 mod renew;
 mod workers;
 
+pub use crate::link::Unfit;
 pub use holders::{Reaped, Sign, Standing};
 pub use operators::AUDIT_LEASES_MAX;
 
 use crate::error::StoreError;
 use crate::keys::{holder_key, pool_keys};
 use crate::library::{Library, VERBS};
-use crate::link::Link;
+use crate::link::address::Topology;
+use crate::link::{Access, Exchange, LinkError, Links, Purpose, Reply};
 use crate::settings::RedisSettings;
 use admission::id::{Epoch, PoolName, WorkerId};
 use admission::message::Operation;
 use admission::policy::Policy;
-use redis::aio::MultiplexedConnection;
-use redis::{RedisError, RedisResult};
+use redis::{ErrorKind, RedisError, ServerErrorKind};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// A script that says `again` has swept 256 workers; this many in a row are 16,384, more than a
 /// pool is built for.
@@ -32,8 +32,10 @@ const AGAIN_MAX: usize = 64;
 
 #[derive(Debug, Clone)]
 pub struct Store {
-    link: Link,
+    links: Links,
     library: Arc<Library>,
+    /// How many replicas must have a lease.
+    wait_replicas: u32,
     /// The settings file's pools: applied at start, and again whenever Redis has lost them.
     pools: Arc<BTreeMap<PoolName, Policy>>,
 }
@@ -50,7 +52,7 @@ struct Call<'a> {
 /// Why a function has no answer: Redis refused it, or could not be asked.
 enum Failure {
     Refused(String),
-    Unavailable(String),
+    Outage(StoreError),
 }
 
 impl<'a> Call<'a> {
@@ -84,12 +86,12 @@ impl Store {
         pools: BTreeMap<PoolName, Policy>,
         library: Library,
     ) -> Result<Self, StoreError> {
-        let timeout = Duration::from_millis(settings.timeout_ms);
-        let link = Link::start(&settings.url, timeout)
-            .map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        let topology = Topology::parse(&settings.url).map_err(StoreError::Unavailable)?;
+        let access = Access::new(settings, topology.is_encrypted());
         Ok(Self {
-            link,
+            links: Links::start(topology, access.map_err(StoreError::Unavailable)?),
             library: Arc::new(library),
+            wait_replicas: settings.wait_replicas,
             pools: Arc::new(pools),
         })
     }
@@ -103,13 +105,20 @@ impl Store {
         self.pools.get(pool)
     }
 
+    /// Whether every server that pools may live on is connected.
     pub fn is_up(&self) -> bool {
-        self.link.is_up()
+        self.links.is_up()
+    }
+
+    /// Why nobody is admitted to this pool, or to any: its Redis is none to keep leases in.
+    pub fn unfit(&self, pool: Option<&PoolName>) -> Option<Unfit> {
+        let key = pool.map(|pool| holder_key(pool, &Epoch::from_random([0; 16])));
+        self.links.unfit(key.as_deref())
     }
 
     /// How often Redis was lost.
     pub fn losses(&self) -> u64 {
-        self.link.losses()
+        self.links.losses()
     }
 
     fn pool_call<'a>(&self, verb: &'static str, pool: &'a PoolName, args: Vec<String>) -> Call<'a> {
@@ -150,7 +159,7 @@ impl Store {
                 verb: call.verb,
                 error,
             },
-            Failure::Unavailable(why) => StoreError::Unavailable(why),
+            Failure::Outage(error) => error,
         })
     }
 
@@ -160,43 +169,60 @@ impl Store {
         keys: Vec<String>,
         args: &[String],
     ) -> Result<Vec<String>, Failure> {
-        let mut command = redis::cmd("FCALL");
-        command
-            .arg(self.library.function(verb))
-            .arg(keys.len())
-            .arg(keys)
-            .arg(args);
-        let exchange = async |connection, server: &str| {
-            command.arg(server); // always the last: see lua/lib/keys.lua
-            self.exchange(connection, &command).await
+        let exchange = Exchange {
+            library: &self.library,
+            verb,
+            keys,
+            args,
+            purpose: purpose_of(verb),
         };
-        match self.link.call(exchange).await {
-            Some(Ok(reply)) => Ok(reply),
-            Some(Err(error)) if error.kind() == redis::ServerErrorKind::ResponseError.into() => {
-                Err(Failure::Refused(error.to_string()))
+        let Reply { words, replicas } = self.links.call(&exchange).await.map_err(failure)?;
+        match replicas {
+            Some(replicas)
+                if replicas < self.wait_replicas
+                    && words.first().is_some_and(|word| word == "admitted") =>
+            {
+                Err(Failure::Outage(StoreError::Unreplicated {
+                    replicas,
+                    wanted: self.wait_replicas,
+                }))
             }
-            Some(Err(error)) => Err(Failure::Unavailable(error.to_string())),
-            None => Err(Failure::Unavailable("not connected".into())),
+            _ => Ok(words),
         }
     }
+}
 
-    /// Calls a function; a Redis that does not have the library, being new or having lost it, gets
-    /// it first.
-    async fn exchange(
-        &self,
-        mut connection: MultiplexedConnection,
-        command: &redis::Cmd,
-    ) -> RedisResult<Vec<String>> {
-        match command.query_async(&mut connection).await {
-            Err(error) if is_unknown_function(&error) => {
-                let mut load = redis::cmd("FUNCTION");
-                load.arg("LOAD").arg("REPLACE").arg(self.library.text());
-                load.exec_async(&mut connection).await?;
-                command.query_async(&mut connection).await
-            }
-            result => result,
-        }
+fn purpose_of(verb: &str) -> Purpose {
+    match verb {
+        "admit" => Purpose::Lease,
+        "atomic_check_and_increment" | "atomic_check_rate_limit" => Purpose::Count,
+        _ => Purpose::Other,
     }
+}
+
+fn failure(error: LinkError) -> Failure {
+    let outage = |why| Failure::Outage(StoreError::Unavailable(why));
+    match error {
+        LinkError::Absent(why) => outage(why),
+        LinkError::Unfit(unfit) => Failure::Outage(StoreError::Unfit(unfit)),
+        LinkError::Failed(error) if is_forbidden(&error) => outage(format!(
+            "{error}; its user may not do this: give it the line that `berth acl` prints"
+        )),
+        LinkError::Failed(error)
+            if error.kind() == ErrorKind::Server(ServerErrorKind::ResponseError) =>
+        {
+            Failure::Refused(error.to_string())
+        }
+        LinkError::Failed(error) => outage(error.to_string()),
+    }
+}
+
+/// The access list forbids the function, or what it does.
+fn is_forbidden(error: &RedisError) -> bool {
+    error.kind() == ErrorKind::Server(ServerErrorKind::NoPerm)
+        || error
+            .detail()
+            .is_some_and(|detail| detail.contains("The user executing the script"))
 }
 
 fn encode(
@@ -227,12 +253,6 @@ fn request_args(
 /// The scripts read an empty text as unknown.
 fn text_or_empty(value: Option<impl ToString>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
-}
-
-fn is_unknown_function(error: &RedisError) -> bool {
-    error
-        .detail()
-        .is_some_and(|detail| detail.contains("Function not found"))
 }
 
 fn unexpected(pool: &PoolName, verb: &'static str, reply: Vec<String>) -> StoreError {

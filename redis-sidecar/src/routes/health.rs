@@ -8,8 +8,13 @@ pub(super) async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// A real script ran in Redis just now.
+/// A real script ran in Redis just now, and nothing speaks against admitting.
 pub(super) async fn readyz(State(app): State<App>) -> Result<&'static str, ApiError> {
+    for pool in app.store.pools() {
+        if let Some(unfit) = app.store.unfit(Some(pool)) {
+            return Err(ApiError::Store(StoreError::Unfit(unfit)));
+        }
+    }
     let pool = match app.store.pools().next() {
         Some(pool) => pool.clone(),
         None => {

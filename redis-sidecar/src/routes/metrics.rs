@@ -14,7 +14,7 @@ pub(super) async fn metrics(
             pools.push((pool.clone(), page));
         }
     }
-    (app.metrics).store_seen(app.store.is_up(), app.store.losses());
+    (app.metrics).store_seen(&app.store);
     let text = app
         .metrics
         .encode(&pools)

@@ -86,7 +86,7 @@ impl App {
         let result = tokio::time::timeout(budget, work)
             .await
             .unwrap_or_else(|_| Err(late()));
-        if let Err(StoreError::Unavailable(_)) = &result {
+        if result.as_ref().is_err_and(StoreError::is_outage) {
             self.metrics.store_failed();
         }
         result.map_err(ApiError::Store)
@@ -177,6 +177,10 @@ impl IntoResponse for ApiError {
                 let (status, word) = match &error {
                     StoreError::Unavailable(_) => {
                         (StatusCode::SERVICE_UNAVAILABLE, "store_unavailable")
+                    }
+                    StoreError::Unfit(_) => (StatusCode::SERVICE_UNAVAILABLE, "store_unfit"),
+                    StoreError::Unreplicated { .. } => {
+                        (StatusCode::SERVICE_UNAVAILABLE, "store_unreplicated")
                     }
                     StoreError::UnknownPool(_) => (StatusCode::NOT_FOUND, "unknown_pool"),
                     StoreError::UnknownWorker { .. } => (StatusCode::NOT_FOUND, "unknown_worker"),

@@ -1,6 +1,7 @@
 //! Reading the settings, and telling where each came from.
 
-use super::{Settings, SettingsError, without_password};
+use super::redis::without_password;
+use super::{Settings, SettingsError};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
 use super::load::{Loaded, load};
+use super::redis::without_password;
 use super::*;
 use std::io::Write;
 
@@ -114,4 +115,37 @@ fn the_description_tells_origins_and_hides_passwords() {
         text.contains("redis://berth:***@db:6379") && !text.contains("secret"),
         "{text}"
     );
+}
+
+#[test]
+fn what_does_not_fit_together_is_refused() {
+    for (redis, part) in [
+        ("url = \"redis+sentinel://a:1\"", "redis.url"),
+        (
+            "url = \"redis://u:secret@h\"\nuser = \"berth\"\npassword_file = \"/p\"",
+            "one place",
+        ),
+        ("user = \"berth\"", "redis.password_file"),
+        ("tls.ca_file = \"/ca\"", "rediss://"),
+        (
+            "url = \"rediss://h\"\ntls.cert_file = \"/c\"",
+            "redis.tls.key_file",
+        ),
+        ("wait_replicas = 101", "redis.wait_replicas"),
+        ("timeout_ms = 0", "redis.timeout_ms"),
+        ("tls.insecure = true", "insecure"),
+    ] {
+        let message = refused(&format!("[redis]\n{redis}"), &[]);
+        assert!(message.contains(part), "{redis}: {message}");
+        assert!(!message.contains("secret"), "{message}");
+    }
+}
+
+#[test]
+fn a_settings_debug_text_hides_passwords() {
+    let redis = RedisSettings {
+        url: "redis://u:secret@h".into(),
+        ..RedisSettings::default()
+    };
+    assert!(!format!("{redis:?}").contains("secret"));
 }

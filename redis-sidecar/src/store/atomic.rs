@@ -19,7 +19,7 @@ impl Store {
             let reply = self.fcall(verb, keys.clone(), &args).await;
             let reply = reply.map_err(|failure| match failure {
                 Failure::Refused(error) => failed(error),
-                Failure::Unavailable(why) => StoreError::Unavailable(why),
+                Failure::Outage(error) => error,
             })?;
             let unexpected = || failed(format!("answered {:?}", reply.first()));
             if let Some(taken) = decode::swept_in_part(&reply) {

@@ -27,13 +27,29 @@ impl Store {
         };
         for _ in 0..AGAIN_MAX {
             let call = Call::of_holder("admit", &request.pool, &request.lease.epoch, args());
-            let reply = self.run(call).await?;
+            let reply = match self.run(call).await {
+                Err(error @ StoreError::Unreplicated { .. }) => {
+                    self.take_back(request).await;
+                    return Err(error);
+                }
+                result => result?,
+            };
             if reply != ["again"] {
                 return decode::decision(request, keys, &reply)
                     .ok_or_else(|| unexpected(&request.pool, "admit", reply));
             }
         }
         Err(unexpected(&request.pool, "admit", vec!["again".into()]))
+    }
+
+    /// A lease that a failover could lose is not given. The filter releases it too: if this fails, that
+    /// does not.
+    async fn take_back(&self, request: &AdmitRequest) {
+        let release = Release::unused(request.lease.clone());
+        let epoch = &request.lease.epoch;
+        if let Err(error) = self.release(&request.pool, epoch, &[release]).await {
+            tracing::debug!(%error, "a lease that replicas lack is not released yet");
+        }
     }
 
     /// Returns for each lease whether it was held until now.

@@ -150,6 +150,7 @@ impl Redis {
             url: self.url(),
             // Nothing here measures time: a slow machine must not look like an outage.
             timeout_ms: 10_000,
+            ..RedisSettings::default()
         }
     }
 }

@@ -1,0 +1,155 @@
+//! How any server is entered. Passwords and certificates are read from their files at every connect, so that
+//! they can be replaced without a restart.
+
+use super::address::{Encryption, Node};
+use crate::settings::{RedisSettings, TlsFiles};
+use redis::aio::MultiplexedConnection;
+use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
+use redis::{
+    AsyncConnectionConfig, Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, ErrorKind,
+    RedisError, RedisResult, TlsCertificates,
+};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A host that vanished without a word is noticed by the kernel after this.
+const DEAD_PEER: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Clone)]
+pub(crate) struct Access {
+    user: Option<String>,
+    password_file: Option<PathBuf>,
+    tls: TlsFiles,
+    timeout: Duration,
+    /// How many replicas an admission waits for.
+    pub(super) wait_replicas: u32,
+}
+
+impl Access {
+    /// Reads what it is told to read, so that a start with a wrong file fails.
+    pub(crate) fn new(settings: &RedisSettings, encrypted: bool) -> Result<Self, String> {
+        let access = Self {
+            user: settings.user.clone(),
+            password_file: settings.password_file.clone(),
+            tls: settings.tls.clone(),
+            timeout: Duration::from_millis(settings.timeout_ms),
+            wait_replicas: settings.wait_replicas,
+        };
+        access.password().map_err(|error| error.to_string())?;
+        if encrypted {
+            // Whoever came first has chosen the same.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+            let certificates = access.certificates().map_err(|error| error.to_string())?;
+            let anywhere = ConnectionAddr::TcpTls {
+                host: "localhost".into(),
+                port: 1,
+                insecure: false,
+                tls_params: None,
+            };
+            Client::build_with_tls(anywhere, certificates)
+                .map_err(|error| format!("redis.tls: {error}"))?;
+        }
+        Ok(access)
+    }
+
+    /// How long a server may take to answer or to accept a connection.
+    pub(super) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    pub(super) async fn connect(&self, info: ConnectionInfo) -> RedisResult<MultiplexedConnection> {
+        let login = info.redis_settings().clone().set_skip_set_lib_name();
+        let login = match &self.user {
+            Some(user) => login.set_username(user),
+            None => login,
+        };
+        let login = match self.password()? {
+            Some(password) => login.set_password(password),
+            None => login,
+        };
+        self.open(info.set_redis_settings(login)).await
+    }
+
+    /// Sentinels have users of their own, so they are asked without one.
+    pub(super) async fn connect_to_sentinel(
+        &self,
+        node: &Node,
+        encryption: Encryption,
+    ) -> RedisResult<MultiplexedConnection> {
+        let info = node.info(encryption)?;
+        let nobody = info.redis_settings().clone().set_skip_set_lib_name();
+        self.open(info.set_redis_settings(nobody)).await
+    }
+
+    async fn open(&self, info: ConnectionInfo) -> RedisResult<MultiplexedConnection> {
+        let keepalive = TcpKeepalive::new()
+            .with_time(DEAD_PEER)
+            .with_interval(DEAD_PEER);
+        let tcp = TcpSettings::default()
+            .set_nodelay(true)
+            .set_keepalive(keepalive)
+            .set_user_timeout(DEAD_PEER);
+        let info = info.set_tcp_settings(tcp);
+        let client = match info.addr() {
+            ConnectionAddr::TcpTls { .. } => Client::build_with_tls(info, self.certificates()?)?,
+            _ => Client::open(info)?,
+        };
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(self.timeout))
+            .set_response_timeout(Some(self.timeout));
+        client
+            .get_multiplexed_async_connection_with_config(&config)
+            .await
+    }
+
+    /// The file's first line.
+    fn password(&self) -> RedisResult<Option<String>> {
+        let Some(file) = &self.password_file else {
+            return Ok(None);
+        };
+        let text = read("redis.password_file", file)?;
+        let text = String::from_utf8_lossy(&text);
+        let password = text.lines().next().unwrap_or_default();
+        if password.is_empty() {
+            let message = format!("redis.password_file: {} is empty", file.display());
+            return Err(misconfigured(message));
+        }
+        Ok(Some(password.to_owned()))
+    }
+
+    fn certificates(&self) -> RedisResult<TlsCertificates> {
+        let TlsFiles {
+            ca_file,
+            cert_file,
+            key_file,
+        } = &self.tls;
+        let read = |name, file: &Option<PathBuf>| match file {
+            Some(file) => read(name, file).map(Some),
+            None => Ok(None),
+        };
+        let certificate = read("redis.tls.cert_file", cert_file)?;
+        let key = read("redis.tls.key_file", key_file)?;
+        Ok(TlsCertificates {
+            root_cert: read("redis.tls.ca_file", ca_file)?,
+            client_tls: certificate
+                .zip(key)
+                .map(|(client_cert, client_key)| ClientTlsConfig {
+                    client_cert,
+                    client_key,
+                }),
+        })
+    }
+}
+
+fn read(setting: &str, file: &Path) -> RedisResult<Vec<u8>> {
+    std::fs::read(file).map_err(|error| {
+        misconfigured(format!(
+            "{setting}: cannot read {}: {error}",
+            file.display()
+        ))
+    })
+}
+
+fn misconfigured(message: String) -> RedisError {
+    (ErrorKind::InvalidClientConfig, "settings", message).into()
+}

@@ -1,0 +1,115 @@
+//! The way to Redis: which server has a key, and a connection to it that a task of its own keeps, so that a
+//! request finds it either ready or absent and never waits for a connect.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `address` | `redis.url`: one server, Sentinels that know one, or a cluster |
+//! | `access` | user, password, certificates, timeouts: how any server is entered |
+//! | `fitness` | what a server tells of itself, and what it must not be |
+//! | `exchange` | one call of a function |
+//! | `server` | the connection to one server, kept |
+//! | `sentinel` | who the primary is, by the Sentinels' word |
+//! | `cluster`, `slots` | who has which keys, and a connection to each |
+
+mod access;
+pub(crate) mod address;
+mod cluster;
+mod exchange;
+mod fitness;
+mod sentinel;
+mod server;
+mod slots;
+
+pub(crate) use access::Access;
+pub(crate) use exchange::{Exchange, Purpose, Reply};
+pub use fitness::Unfit;
+
+use address::Topology;
+use cluster::Cluster;
+use redis::{ErrorKind, RedisError, ServerErrorKind};
+use server::{Link, Route};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(crate) enum LinkError {
+    /// There is nobody to ask; here is why.
+    Absent(String),
+    /// It may forget what it is told, so that nothing new is trusted to it.
+    Unfit(Unfit),
+    Failed(RedisError),
+}
+
+/// All servers that the pools live on.
+#[derive(Debug, Clone)]
+pub(crate) struct Links {
+    servers: Servers,
+    losses: Arc<AtomicU64>,
+}
+
+#[derive(Debug, Clone)]
+enum Servers {
+    One(Link),
+    Cluster(Cluster),
+}
+
+impl Links {
+    /// Starts to connect. Must be called inside a tokio runtime.
+    pub(crate) fn start(topology: Topology, access: Access) -> Self {
+        let losses = Arc::new(AtomicU64::new(0));
+        let servers = match topology {
+            Topology::Single(info) => {
+                Servers::One(Link::start(Route::Url(info), access, losses.clone()))
+            }
+            Topology::Sentinel(sentinels) => {
+                let route = Route::Sentinels(sentinels);
+                Servers::One(Link::start(route, access, losses.clone()))
+            }
+            Topology::Cluster(seeds) => {
+                Servers::Cluster(Cluster::start(seeds, access, losses.clone()))
+            }
+        };
+        Self { servers, losses }
+    }
+
+    /// Whether every server is connected.
+    pub(crate) fn is_up(&self) -> bool {
+        match &self.servers {
+            Servers::One(link) => link.is_up(),
+            Servers::Cluster(cluster) => cluster.is_up(),
+        }
+    }
+
+    /// How often a connection was lost.
+    pub(crate) fn losses(&self) -> u64 {
+        self.losses.load(Ordering::Relaxed)
+    }
+
+    /// What is wrong with the server that has this key, or with any.
+    pub(crate) fn unfit(&self, key: Option<&str>) -> Option<Unfit> {
+        match &self.servers {
+            Servers::One(link) => link.unfit(),
+            Servers::Cluster(cluster) => cluster.unfit(key),
+        }
+    }
+
+    pub(crate) async fn call(&self, exchange: &Exchange<'_>) -> Result<Reply, LinkError> {
+        match &self.servers {
+            Servers::One(link) => link.call(exchange).await.map_err(|error| match error {
+                LinkError::Failed(error) if is_of_a_cluster(&error) => LinkError::Absent(format!(
+                    "redis.url leads to one node of a cluster ({error}); write \
+                     redis+cluster://host:port,host:port instead"
+                )),
+                error => error,
+            }),
+            Servers::Cluster(cluster) => cluster.call(exchange).await,
+        }
+    }
+}
+
+fn is_of_a_cluster(error: &RedisError) -> bool {
+    use ServerErrorKind::{Ask, ClusterDown, Moved, TryAgain};
+    let kinds = [Ask, ClusterDown, Moved, TryAgain];
+    kinds.map(ErrorKind::Server).contains(&error.kind())
+}

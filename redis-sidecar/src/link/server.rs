@@ -1,0 +1,358 @@
+//! The connection to one server, kept by a task of its own.
+
+use super::address::{Encryption, Node};
+use super::exchange::{Exchange, Manner, Purpose, Reply};
+use super::fitness::{Server, Unfit};
+use super::sentinel::Sentinels;
+use super::{Access, LinkError};
+use redis::aio::MultiplexedConnection;
+use redis::{ConnectionInfo, ErrorKind, RedisError, RedisResult, ServerErrorKind};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, RwLock};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+use tracing::{info, warn};
+
+/// First pause after a failed connect; it doubles up to the maximum.
+const RECONNECT_MIN: Duration = Duration::from_millis(20);
+/// A Redis that returns is noticed within this time, well below the 2 s promised.
+const RECONNECT_MAX: Duration = Duration::from_millis(500);
+/// How often a server in use is looked at: one that was demoted or told to evict is found out.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Connections for admissions that wait for replicas: a server answers nothing else on such a connection
+/// meanwhile, so they have their own, and several.
+const WAITING_LANES: usize = 8;
+
+/// Where the server is to be found, each time anew.
+#[derive(Debug, Clone)]
+pub(super) enum Route {
+    Url(ConnectionInfo),
+    Node(Node, Encryption),
+    Sentinels(Sentinels),
+}
+
+/// One connection's life. Its number tells a late failure of an old one from a failure of the
+/// present one.
+#[derive(Clone)]
+struct Connected {
+    number: u64,
+    connection: MultiplexedConnection,
+    lanes: Arc<[MultiplexedConnection]>,
+    server: Server,
+    /// Who the Sentinels named, if they were asked.
+    node: Option<Node>,
+}
+
+/// Either connected, or there is a reason why not.
+struct State {
+    connected: Option<Connected>,
+    unfit: Option<Unfit>,
+    why: String,
+}
+
+struct Shared {
+    state: RwLock<State>,
+    broken: Notify,
+    losses: Arc<AtomicU64>,
+    next_lane: AtomicUsize,
+    access: Access,
+}
+
+impl Shared {
+    fn read<T>(&self, read: impl FnOnce(&State) -> T) -> T {
+        read(&self.state.read().unwrap_or_else(|lock| lock.into_inner()))
+    }
+
+    fn write(&self, write: impl FnOnce(&mut State)) {
+        write(&mut self.state.write().unwrap_or_else(|lock| lock.into_inner()));
+    }
+
+    fn give_up(&self, number: u64, why: &str) {
+        let mut lost = false;
+        self.write(|state| {
+            if state
+                .connected
+                .as_ref()
+                .is_some_and(|it| it.number == number)
+            {
+                state.connected = None;
+                state.why = why.to_owned();
+                lost = true;
+            }
+        });
+        if lost {
+            warn!(error = why, "lost Redis");
+            self.losses.fetch_add(1, Ordering::Relaxed);
+            self.broken.notify_one();
+        }
+    }
+
+    /// Said once, when it changes.
+    fn judge(&self, unfit: Option<Unfit>) {
+        let before = self.read(|state| state.unfit.clone());
+        if before == unfit {
+            return;
+        }
+        match &unfit {
+            Some(unfit) => warn!(%unfit, "this Redis is not fit"),
+            None => info!("Redis is fit again"),
+        }
+        self.write(|state| state.unfit = unfit);
+    }
+}
+
+#[derive(Clone)]
+pub(super) struct Link {
+    shared: Arc<Shared>,
+    keeper: Arc<tokio::task::JoinHandle<()>>,
+}
+
+impl std::fmt::Debug for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Link").field("up", &self.is_up()).finish()
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        // The keeper ends with the last clone.
+        if Arc::strong_count(&self.keeper) == 1 {
+            self.keeper.abort();
+        }
+    }
+}
+
+impl Link {
+    pub(super) fn start(route: Route, access: Access, losses: Arc<AtomicU64>) -> Self {
+        let shared = Arc::new(Shared {
+            state: RwLock::new(State {
+                connected: None,
+                unfit: None,
+                why: "not yet".into(),
+            }),
+            broken: Notify::new(),
+            losses,
+            next_lane: AtomicUsize::new(0),
+            access,
+        });
+        let keeper = tokio::spawn(keep_connected(route, shared.clone()));
+        Self {
+            shared,
+            keeper: Arc::new(keeper),
+        }
+    }
+
+    pub(super) fn is_up(&self) -> bool {
+        self.shared.read(|state| state.connected.is_some())
+    }
+
+    pub(super) fn unfit(&self) -> Option<Unfit> {
+        self.shared.read(|state| state.unfit.clone())
+    }
+
+    /// For questions about the server itself.
+    pub(super) fn connection(&self) -> Option<MultiplexedConnection> {
+        let connected = self.shared.read(|state| state.connected.clone());
+        connected.map(|connected| connected.connection)
+    }
+
+    pub(super) async fn call(&self, exchange: &Exchange<'_>) -> Result<Reply, LinkError> {
+        self.call_as(exchange, Manner::default()).await
+    }
+
+    /// The same about a slot that is on its way to this server.
+    pub(super) async fn call_asking(&self, exchange: &Exchange<'_>) -> Result<Reply, LinkError> {
+        let asking = true;
+        self.call_as(exchange, Manner { asking, wait: None }).await
+    }
+
+    async fn call_as(
+        &self,
+        exchange: &Exchange<'_>,
+        mut manner: Manner,
+    ) -> Result<Reply, LinkError> {
+        let (connected, unfit, why) = self.shared.read(|state| {
+            (
+                state.connected.clone(),
+                state.unfit.clone(),
+                state.why.clone(),
+            )
+        });
+        let connected =
+            connected.ok_or_else(|| LinkError::Absent(format!("not connected: {why}")))?;
+        let Access { wait_replicas, .. } = self.shared.access;
+        let mut connection = connected.connection;
+        match (exchange.purpose, unfit) {
+            (Purpose::Lease | Purpose::Count, Some(unfit)) => return Err(LinkError::Unfit(unfit)),
+            (Purpose::Lease, None) if wait_replicas > 0 => {
+                let lane = self.shared.next_lane.fetch_add(1, Ordering::Relaxed);
+                connection = connected.lanes[lane % connected.lanes.len()].clone();
+                // Shorter than the connection's own timeout, or it would be given up.
+                manner.wait = Some((wait_replicas, self.shared.access.timeout() * 2 / 3));
+            }
+            (Purpose::Lease | Purpose::Count | Purpose::Other, _) => {}
+        }
+        let result = exchange.run(connection, &connected.server, manner).await;
+        result.map_err(|error| {
+            if is_fatal(&error) {
+                self.shared.give_up(connected.number, &error.to_string());
+            }
+            LinkError::Failed(error)
+        })
+    }
+}
+
+/// Whether the connection is of no more use. A timeout counts: behind a dead peer every later call
+/// would time out as well. So does READONLY: the server is no longer the primary.
+fn is_fatal(error: &RedisError) -> bool {
+    let kind = error.kind();
+    let elsewhere = [
+        ServerErrorKind::ReadOnly,
+        ServerErrorKind::BusyLoading,
+        ServerErrorKind::MasterDown,
+    ];
+    let broken = [
+        ErrorKind::Io,
+        ErrorKind::Parse,
+        ErrorKind::AuthenticationFailed,
+    ];
+    elsewhere.map(ErrorKind::Server).contains(&kind)
+        || broken.contains(&kind)
+        || error.is_unrecoverable_error()
+}
+
+/// Why a connect failed.
+enum Failed {
+    Unfit(Unfit),
+    Error(RedisError),
+}
+
+impl From<RedisError> for Failed {
+    fn from(error: RedisError) -> Self {
+        Self::Error(error)
+    }
+}
+
+async fn keep_connected(route: Route, shared: Arc<Shared>) {
+    let mut pause = RECONNECT_MIN;
+    let mut lost: Option<Instant> = None;
+    for number in 0.. {
+        match connect(&route, &shared.access, number).await {
+            Ok(connected) => {
+                let server = connected.server.run_id.clone();
+                match lost {
+                    None => info!(%server, "connected to Redis"),
+                    Some(since) => {
+                        let away_ms = since.elapsed().as_millis();
+                        info!(%server, %away_ms, "Redis is back");
+                    }
+                }
+                pause = RECONNECT_MIN;
+                shared.judge(connected.server.unfit.clone());
+                shared.write(|state| state.connected = Some(connected.clone()));
+                watch(&route, &shared, &connected).await;
+                lost = Some(Instant::now());
+            }
+            Err(failed) => {
+                let why = match failed {
+                    Failed::Unfit(unfit) => {
+                        shared.judge(Some(unfit.clone()));
+                        unfit.to_string()
+                    }
+                    Failed::Error(error) => {
+                        let why = explain(&error);
+                        // Of one that was lost it was said when it was.
+                        if pause == RECONNECT_MIN && lost.is_none() {
+                            warn!(error = why, "cannot connect to Redis, trying on");
+                        }
+                        why
+                    }
+                };
+                shared.write(|state| state.why = why);
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(RECONNECT_MAX);
+            }
+        }
+    }
+}
+
+fn explain(error: &RedisError) -> String {
+    let text = error.to_string();
+    if error.kind() == ErrorKind::AuthenticationFailed || text.contains("NOAUTH") {
+        return format!("{text}; see redis.user and redis.password_file");
+    }
+    text
+}
+
+/// Looks at the server in use, until it is given up.
+async fn watch(route: &Route, shared: &Shared, connected: &Connected) {
+    loop {
+        tokio::select! {
+            () = shared.broken.notified() => return,
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+        }
+        tokio::select! {
+            () = shared.broken.notified() => return,
+            () = look(route, shared, connected) => {}
+        }
+    }
+}
+
+async fn look(route: &Route, shared: &Shared, connected: &Connected) {
+    let Connected { number, node, .. } = connected;
+    match ask(&mut connected.connection.clone()).await {
+        Ok(Server { unfit, .. }) => match unfit {
+            Some(unfit) if unfit.is_useless() => shared.give_up(*number, &unfit.to_string()),
+            unfit => shared.judge(unfit),
+        },
+        Err(error) => {
+            if is_fatal(&error) {
+                shared.give_up(*number, &error.to_string());
+            }
+        }
+    }
+    // Beyond a cut, an old primary may go on as if nothing had happened.
+    if let (Route::Sentinels(sentinels), Some(node)) = (route, node)
+        && let Ok(primary) = sentinels.primary(&shared.access).await
+        && primary != *node
+    {
+        let why = format!("the Sentinels name {primary} as the primary, no longer {node}");
+        shared.give_up(*number, &why);
+    }
+}
+
+/// Connects, and learns which server this is.
+async fn connect(route: &Route, access: &Access, number: u64) -> Result<Connected, Failed> {
+    let (info, node) = match route {
+        Route::Url(info) => (info.clone(), None),
+        Route::Node(node, encryption) => (node.info(*encryption)?, None),
+        Route::Sentinels(sentinels) => {
+            let node = sentinels.primary(access).await?;
+            (sentinels.info_of(&node)?, Some(node))
+        }
+    };
+    let mut connection = access.connect(info.clone()).await?;
+    let server = ask(&mut connection).await?;
+    if let Some(unfit) = server.unfit.clone().filter(Unfit::is_useless) {
+        return Err(Failed::Unfit(unfit));
+    }
+    let mut lanes = Vec::new();
+    if access.wait_replicas > 0 {
+        for _ in 0..WAITING_LANES {
+            lanes.push(access.connect(info.clone()).await?);
+        }
+    }
+    Ok(Connected {
+        number,
+        connection,
+        lanes: lanes.into(),
+        server,
+        node,
+    })
+}
+
+async fn ask(connection: &mut MultiplexedConnection) -> RedisResult<Server> {
+    let info: String = redis::cmd("INFO").query_async(connection).await?;
+    let silent = (ErrorKind::UnexpectedReturnType, "INFO names no run_id");
+    Server::read(&info).ok_or_else(|| silent.into())
+}

@@ -1,0 +1,115 @@
+//! Where Redis is and how it is entered.
+
+use crate::link::address::Topology;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::PathBuf;
+
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RedisSettings {
+    pub url: String,
+    /// How long Redis may take to answer or to accept a connection.
+    pub timeout_ms: u64,
+    /// The user of Redis' access list; without one, the default user.
+    pub user: Option<String>,
+    /// Its first line is the password.
+    pub password_file: Option<PathBuf>,
+    /// How many replicas must have an admission before it is answered; 0: none is waited for.
+    pub wait_replicas: u32,
+    pub tls: TlsFiles,
+}
+
+/// Files in PEM form.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TlsFiles {
+    /// Who may have signed the server's certificate; without one, whom this machine trusts.
+    pub ca_file: Option<PathBuf>,
+    /// The sidecar's own certificate, for a server that asks for one.
+    pub cert_file: Option<PathBuf>,
+    pub key_file: Option<PathBuf>,
+}
+
+impl Default for RedisSettings {
+    fn default() -> Self {
+        Self {
+            url: "redis://127.0.0.1:6379".into(),
+            timeout_ms: 150,
+            user: None,
+            password_file: None,
+            wait_replicas: 0,
+            tls: TlsFiles::default(),
+        }
+    }
+}
+
+/// Without the password that may stand in the URL.
+impl fmt::Debug for RedisSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisSettings")
+            .field("url", &without_password(&self.url))
+            .field("user", &self.user)
+            .finish_non_exhaustive()
+    }
+}
+
+impl RedisSettings {
+    pub(super) fn validate(&self) -> Result<(), String> {
+        /// More than any primary has.
+        const REPLICAS_MAX: u32 = 100;
+        let shown = without_password(&self.url);
+        let topology =
+            Topology::parse(&self.url).map_err(|error| format!("redis.url: {shown:?}: {error}"))?;
+        if !(1..=60_000).contains(&self.timeout_ms) {
+            return Err("redis.timeout_ms must be between 1 and 60000".into());
+        }
+        if self.wait_replicas > REPLICAS_MAX {
+            return Err(format!(
+                "redis.wait_replicas must be at most {REPLICAS_MAX}"
+            ));
+        }
+        let written = self.user.is_some() || self.password_file.is_some();
+        if written && topology.has_credentials() {
+            return Err(
+                "redis.url names a user or a password, and so do redis.user or \
+                        redis.password_file: write them in one place"
+                    .into(),
+            );
+        }
+        if self.user.is_some() && self.password_file.is_none() {
+            return Err("redis.user needs redis.password_file, the file with its password".into());
+        }
+        if self.tls.cert_file.is_some() != self.tls.key_file.is_some() {
+            return Err("redis.tls.cert_file and redis.tls.key_file go together".into());
+        }
+        if self.tls != TlsFiles::default() && !topology.is_encrypted() {
+            return Err(format!(
+                "redis.tls is of no use to {shown:?}: write rediss://, rediss+sentinel:// or \
+                 rediss+cluster://"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// A URL as it may be shown: `redis://user:secret@host` becomes `redis://user:***@host`, and what
+/// follows a question mark, where a Unix socket's password stands, is left out.
+pub(super) fn without_password(url: &str) -> String {
+    let (url, query) = match url.split_once('?') {
+        Some((url, _)) => (url, "?***"),
+        None => (url, ""),
+    };
+    let shown = match url.split_once("://").and_then(|(scheme, rest)| {
+        let (credentials, host) = rest.rsplit_once('@')?;
+        Some((
+            scheme,
+            credentials.split(':').next().unwrap_or_default(),
+            host,
+        ))
+    }) {
+        Some((scheme, user, host)) => format!("{scheme}://{user}:***@{host}"),
+        None => url.to_owned(),
+    };
+    shown + query
+}
