@@ -4,7 +4,7 @@
 # BERTH_FILTER_WASM, BERTH_BIN_DIR); set one in the environment to use another.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test test-full test-nightly simulate-leases mutants chaos recoveries bench-choose bench-sewt plots settings lint fmt check clean
+.PHONY: help setup build run test test-full test-nightly test-valkey simulate-leases mutants chaos recoveries bench-choose bench-sewt plots settings lint fmt check clean
 # The targets share target/ and .tools/, and cargo uses all cores by itself.
 .NOTPARALLEL:
 
@@ -36,6 +36,10 @@ test-nightly: ## Every strategy against its model over 100,000 events for each s
 	@scripts/setup.sh test
 	@BERTH_MODEL_EVENTS=100000 BERTH_CLIENTS=1000000 cargo test --release --test sidecar -- \
 		--nocapture model:: limits::however_many
+
+test-valkey: ## Run the store's tests against Valkey
+	@scripts/setup.sh valkey
+	@REDIS_SERVER_BIN=$(CURDIR)/.tools/bin/valkey cargo test --release --test sidecar --test topologies
 
 mutants: ## Remove the core's guards one at a time; its tests must notice each (1 minute)
 	@scripts/setup.sh test

@@ -6,7 +6,7 @@
 #   BERTH_FILTER_WASM  the filter that Envoy loads
 #   BERTH_BIN_DIR      the directory of `berth`, `demo` and `demo-worker`
 #   CARGO_TARGET_DIR   where cargo builds; the two above follow it
-#   REDIS_SERVER_BIN   the redis-server of the demo and the fleet tests; unset: the one on PATH
+#   REDIS_SERVER_BIN   the redis-server of the demo and the tests; unset: the one on PATH
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$top" || exit 1

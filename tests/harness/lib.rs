@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `fleet` | the builder every test starts with |
 //! | `redis`, `sidecar`, `envoy` | one real process each |
+//! | `sentinel`, `cluster` | several Redis that stand in for each other, or share the slots |
 //! | `fault_proxy` | a link between two of them that can fail |
 //! | `clock` | a wall clock for Redis that jumps |
 //! | `worker` | a worker that registers, serves, recycles; as a task here or as `demo-worker` |
@@ -19,12 +20,13 @@
 //! | `load` | many sessions at a steady rate |
 //! | `api` | the sidecar's HTTP interface |
 //! | `wait` | conditions with deadlines, in place of sleeps |
-//! | `paths`, `ports`, `process`, `http` | what the others stand on |
+//! | `paths`, `ports`, `process`, `http`, `resp` | what the others stand on |
 
 pub mod api;
 pub mod backend;
 pub mod client;
 pub mod clock;
+pub mod cluster;
 pub mod decoy;
 pub mod docs;
 pub mod envoy;
@@ -40,16 +42,20 @@ pub mod prober;
 pub mod process;
 pub mod recovery;
 pub mod redis;
+pub mod resp;
 pub mod scribe;
+pub mod sentinel;
 pub mod sidecar;
 pub mod wait;
 pub mod worker;
 
 pub use client::{Session, Visit, close_all, split};
+pub use cluster::RedisCluster;
 pub use envoy::RouteBy;
 pub use fleet::{Fleet, RunningFleet};
 pub use history::History;
 pub use load::Load;
 pub use prober::Prober;
 pub use recovery::Promise;
+pub use sentinel::SentinelGroup;
 pub use wait::eventually;

@@ -4,17 +4,12 @@ use crate::clock::Clock;
 use crate::monitor::Monitor;
 use crate::ports;
 use crate::process::Process;
+use crate::resp;
 use crate::wait::eventually;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::TcpStream;
-
-/// A Redis that does not answer an operator in this time is stopped.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Persistence {
@@ -32,10 +27,12 @@ pub enum WallClock {
     Jumping,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Settings {
     pub persistence: Persistence,
     pub wall_clock: WallClock,
+    /// More, as redis-server reads it: `--replicaof`, `127.0.0.1 6379`, …
+    pub arguments: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -58,7 +55,7 @@ impl Redis {
             WallClock::Jumping => Some(Clock::new(directory)),
         };
         Self {
-            process: launch(address, settings, clock.as_ref(), directory),
+            process: launch(address, &settings, clock.as_ref(), directory),
             address,
             settings,
             clock,
@@ -95,7 +92,7 @@ impl Redis {
         .await;
         self.process = launch(
             self.address,
-            self.settings,
+            &self.settings,
             self.clock.as_ref(),
             &self.directory,
         );
@@ -112,29 +109,18 @@ impl Redis {
         .await;
     }
 
-    /// What an operator types. The answer is a line, or the text that the line announces.
+    /// What an operator types, and the answer as text.
     pub async fn command(&self, line: &str) -> io::Result<String> {
-        let exchange = async {
-            let mut stream = BufReader::new(TcpStream::connect(self.address).await?);
-            stream.write_all(format!("{line}\r\n").as_bytes()).await?;
-            let mut head = String::new();
-            stream.read_line(&mut head).await?;
-            let head = head.trim_end();
-            match (head.get(..1), head.get(1..)) {
-                (Some("-"), Some(error)) => Err(io::Error::other(error.to_owned())),
-                (Some("$"), Some(size)) => {
-                    let mut text = vec![0; size.parse().unwrap_or_default()];
-                    stream.read_exact(&mut text).await?;
-                    Ok(String::from_utf8_lossy(&text).into_owned())
-                }
-                (Some(_), Some(word)) => Ok(word.to_owned()),
-                (None, _) | (_, None) => Err(io::ErrorKind::UnexpectedEof.into()),
-            }
-        };
-        match tokio::time::timeout(PATIENCE, exchange).await {
-            Ok(answer) => answer,
-            Err(_) => Err(io::ErrorKind::TimedOut.into()),
-        }
+        resp::ask(self.address, line).await
+    }
+
+    /// A line of its INFO.
+    pub async fn info(&self, name: &str) -> Option<String> {
+        let told = self.command("INFO").await.ok()?;
+        let mut lines = told.lines().filter_map(|line| line.split_once(':'));
+        lines
+            .find(|(known, _)| *known == name)
+            .map(|(_, value)| value.trim().to_owned())
     }
 
     /// The same, of a Redis that is well.
@@ -143,6 +129,19 @@ impl Redis {
             Ok(answer) => answer,
             Err(error) => panic!("Redis, told {line}: {error}"),
         }
+    }
+
+    /// Waits until this replica has all that its primary had just now.
+    pub async fn catches_up_with(&self, primary: &Self) {
+        let offset = async |redis: &Self| -> u64 {
+            let told = redis.info("master_repl_offset").await;
+            told.and_then(|told| told.parse().ok()).unwrap_or(0)
+        };
+        let wanted = offset(primary).await;
+        eventually("a replica catches up", async || {
+            offset(self).await >= wanted
+        })
+        .await;
     }
 
     /// Writes down what it is asked from now on.
@@ -156,7 +155,7 @@ impl Redis {
 
 fn launch(
     address: SocketAddr,
-    settings: Settings,
+    settings: &Settings,
     clock: Option<&Clock>,
     directory: &Path,
 ) -> Process {
@@ -175,7 +174,8 @@ fn launch(
         .args(["--maxmemory-policy", "noeviction"])
         .args(["--enable-debug-command", "local"])
         .arg("--dir")
-        .arg(directory);
+        .arg(directory)
+        .args(&settings.arguments);
     if let Some(clock) = clock {
         clock.preload_into(&mut command);
     }

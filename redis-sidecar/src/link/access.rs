@@ -12,13 +12,21 @@ use redis::{
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// Who enters, if not the default user.
+#[derive(Debug, Clone)]
+struct Login {
+    user: Option<String>,
+    /// The setting that names the password's file, and the file.
+    password_file: (&'static str, Option<PathBuf>),
+}
+
 /// A host that vanished without a word is noticed by the kernel after this.
 const DEAD_PEER: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone)]
 pub(crate) struct Access {
-    user: Option<String>,
-    password_file: Option<PathBuf>,
+    login: Login,
+    sentinel_login: Login,
     tls: TlsFiles,
     timeout: Duration,
     /// How many replicas an admission waits for.
@@ -29,13 +37,24 @@ impl Access {
     /// Reads what it is told to read, so that a start with a wrong file fails.
     pub(crate) fn new(settings: &RedisSettings, encrypted: bool) -> Result<Self, String> {
         let access = Self {
-            user: settings.user.clone(),
-            password_file: settings.password_file.clone(),
+            login: Login {
+                user: settings.user.clone(),
+                password_file: ("redis.password_file", settings.password_file.clone()),
+            },
+            sentinel_login: Login {
+                user: settings.sentinel.user.clone(),
+                password_file: (
+                    "redis.sentinel.password_file",
+                    settings.sentinel.password_file.clone(),
+                ),
+            },
             tls: settings.tls.clone(),
             timeout: Duration::from_millis(settings.timeout_ms),
             wait_replicas: settings.wait_replicas,
         };
-        access.password().map_err(|error| error.to_string())?;
+        for login in [&access.login, &access.sentinel_login] {
+            login.password().map_err(|error| error.to_string())?;
+        }
         if encrypted {
             // Whoever came first has chosen the same.
             let _ = rustls::crypto::ring::default_provider().install_default();
@@ -58,27 +77,17 @@ impl Access {
     }
 
     pub(super) async fn connect(&self, info: ConnectionInfo) -> RedisResult<MultiplexedConnection> {
-        let login = info.redis_settings().clone().set_skip_set_lib_name();
-        let login = match &self.user {
-            Some(user) => login.set_username(user),
-            None => login,
-        };
-        let login = match self.password()? {
-            Some(password) => login.set_password(password),
-            None => login,
-        };
-        self.open(info.set_redis_settings(login)).await
+        self.open(self.login.applied_to(info)?).await
     }
 
-    /// Sentinels have users of their own, so they are asked without one.
+    /// Sentinels have users of their own.
     pub(super) async fn connect_to_sentinel(
         &self,
         node: &Node,
         encryption: Encryption,
     ) -> RedisResult<MultiplexedConnection> {
         let info = node.info(encryption)?;
-        let nobody = info.redis_settings().clone().set_skip_set_lib_name();
-        self.open(info.set_redis_settings(nobody)).await
+        self.open(self.sentinel_login.applied_to(info)?).await
     }
 
     async fn open(&self, info: ConnectionInfo) -> RedisResult<MultiplexedConnection> {
@@ -102,21 +111,6 @@ impl Access {
             .await
     }
 
-    /// The file's first line.
-    fn password(&self) -> RedisResult<Option<String>> {
-        let Some(file) = &self.password_file else {
-            return Ok(None);
-        };
-        let text = read("redis.password_file", file)?;
-        let text = String::from_utf8_lossy(&text);
-        let password = text.lines().next().unwrap_or_default();
-        if password.is_empty() {
-            let message = format!("redis.password_file: {} is empty", file.display());
-            return Err(misconfigured(message));
-        }
-        Ok(Some(password.to_owned()))
-    }
-
     fn certificates(&self) -> RedisResult<TlsCertificates> {
         let TlsFiles {
             ca_file,
@@ -138,6 +132,36 @@ impl Access {
                     client_key,
                 }),
         })
+    }
+}
+
+impl Login {
+    fn applied_to(&self, info: ConnectionInfo) -> RedisResult<ConnectionInfo> {
+        let login = info.redis_settings().clone().set_skip_set_lib_name();
+        let login = match &self.user {
+            Some(user) => login.set_username(user),
+            None => login,
+        };
+        let login = match self.password()? {
+            Some(password) => login.set_password(password),
+            None => login,
+        };
+        Ok(info.set_redis_settings(login))
+    }
+
+    /// The file's first line.
+    fn password(&self) -> RedisResult<Option<String>> {
+        let (setting, Some(file)) = &self.password_file else {
+            return Ok(None);
+        };
+        let text = read(setting, file)?;
+        let text = String::from_utf8_lossy(&text);
+        let password = text.lines().next().unwrap_or_default();
+        if password.is_empty() {
+            let message = format!("{setting}: {} is empty", file.display());
+            return Err(misconfigured(message));
+        }
+        Ok(Some(password.to_owned()))
     }
 }
 

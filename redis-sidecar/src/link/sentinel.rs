@@ -2,6 +2,7 @@
 
 use super::Access;
 use super::address::{Encryption, Node};
+use super::server::is_refused_entry;
 use redis::{ConnectionInfo, ErrorKind, RedisError, RedisResult};
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -59,7 +60,12 @@ impl Sentinels {
 
     async fn ask(&self, access: &Access, node: &Node) -> RedisResult<Told> {
         let failed = |error: RedisError| -> RedisError {
-            let message = format!("Sentinel {node}: {error}");
+            let remedy = if is_refused_entry(&error) {
+                "; see redis.sentinel.user and redis.sentinel.password_file"
+            } else {
+                ""
+            };
+            let message = format!("Sentinel {node}: {error}{remedy}");
             (ErrorKind::Io, "no primary is known", message).into()
         };
         let mut connection = access

@@ -276,12 +276,20 @@ async fn keep_connected(route: Route, shared: Arc<Shared>) {
     }
 }
 
+/// What to look at when the door stays shut.
 fn explain(error: &RedisError) -> String {
     let text = error.to_string();
-    if error.kind() == ErrorKind::AuthenticationFailed || text.contains("NOAUTH") {
+    if is_refused_entry(error) {
         return format!("{text}; see redis.user and redis.password_file");
     }
     text
+}
+
+pub(super) fn is_refused_entry(error: &RedisError) -> bool {
+    error.kind() == ErrorKind::AuthenticationFailed
+        || ["NOAUTH", "WRONGPASS"]
+            .iter()
+            .any(|code| error.to_string().contains(code))
 }
 
 /// Looks at the server in use, until it is given up.

@@ -17,7 +17,16 @@ pub struct RedisSettings {
     pub password_file: Option<PathBuf>,
     /// How many replicas must have an admission before it is answered; 0: none is waited for.
     pub wait_replicas: u32,
+    pub sentinel: SentinelLogin,
     pub tls: TlsFiles,
+}
+
+/// Sentinels have users of their own.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SentinelLogin {
+    pub user: Option<String>,
+    pub password_file: Option<PathBuf>,
 }
 
 /// Files in PEM form.
@@ -39,6 +48,7 @@ impl Default for RedisSettings {
             user: None,
             password_file: None,
             wait_replicas: 0,
+            sentinel: SentinelLogin::default(),
             tls: TlsFiles::default(),
         }
     }
@@ -79,6 +89,9 @@ impl RedisSettings {
         }
         if self.user.is_some() && self.password_file.is_none() {
             return Err("redis.user needs redis.password_file, the file with its password".into());
+        }
+        if self.sentinel.user.is_some() && self.sentinel.password_file.is_none() {
+            return Err("redis.sentinel.user needs redis.sentinel.password_file".into());
         }
         if self.tls.cert_file.is_some() != self.tls.key_file.is_some() {
             return Err("redis.tls.cert_file and redis.tls.key_file go together".into());

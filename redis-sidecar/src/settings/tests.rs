@@ -126,6 +126,7 @@ fn what_does_not_fit_together_is_refused() {
             "one place",
         ),
         ("user = \"berth\"", "redis.password_file"),
+        ("sentinel.user = \"berth\"", "redis.sentinel.password_file"),
         ("tls.ca_file = \"/ca\"", "rediss://"),
         (
             "url = \"rediss://h\"\ntls.cert_file = \"/c\"",

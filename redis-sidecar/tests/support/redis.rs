@@ -33,7 +33,8 @@ impl Redis {
     }
 
     fn launch(directory: &tempfile::TempDir) -> Child {
-        Command::new("redis-server")
+        let program = std::env::var("REDIS_SERVER_BIN").unwrap_or_else(|_| "redis-server".into());
+        Command::new(program)
             .args([
                 "--port",
                 "0",
@@ -73,6 +74,25 @@ impl Redis {
             .get_multiplexed_async_connection_with_config(&patience)
             .await
             .expect("Redis")
+    }
+
+    /// The same, by a name.
+    pub(crate) async fn connection_as(
+        &self,
+        user: &str,
+        password: &str,
+    ) -> redis::aio::MultiplexedConnection {
+        let info = redis::IntoConnectionInfo::into_connection_info(self.url()).expect("an address");
+        let login = info.redis_settings().clone();
+        let login = login.set_username(user).set_password(password);
+        let client = redis::Client::open(info.set_redis_settings(login)).expect("a client");
+        let connection = client.get_multiplexed_async_connection().await;
+        connection.expect("Redis")
+    }
+
+    /// Whether it has started.
+    pub(crate) async fn answers(&self) -> bool {
+        std::os::unix::net::UnixStream::connect(self.socket()).is_ok()
     }
 
     /// A second way in, for what no verb does.

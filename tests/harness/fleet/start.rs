@@ -21,7 +21,7 @@ impl Fleet {
     /// Starts everything at once, then waits until everything is ready.
     pub async fn up(self) -> RunningFleet {
         let directory = scratch();
-        let redis = Redis::start_with(ports::free(), self.redis, directory.path());
+        let redis = Redis::start_with(ports::free(), self.redis.clone(), directory.path());
         let redis_links = links(
             self.redis_links,
             vec![redis.address(); self.sidecar_count()],
@@ -67,9 +67,10 @@ impl Fleet {
             name: format!("sidecar-{number}"),
             listen: ports::free(),
             socket: self.unix_sockets.then(|| socket(number)),
-            redis_url: match links.get(number - 1) {
-                Some(link) => format!("redis://{}", link.address()),
-                None => redis.url(),
+            redis_url: match (&self.redis_url, links.get(number - 1)) {
+                (Some(url), _) => url.clone(),
+                (None, Some(link)) => format!("redis://{}", link.address()),
+                (None, None) => redis.url(),
             },
             pool: pool(),
             policy: self.policy.clone(),

@@ -1,0 +1,121 @@
+//! Row 11: another Redis becomes the primary. Everyone keeps their session, and nobody gets its place.
+
+use harness::client::Session;
+use harness::redis::Redis;
+use harness::{Fleet, Prober, Promise, RunningFleet, SentinelGroup, close_all};
+use std::time::Instant;
+
+const WORKERS: usize = 2;
+const PLACES: usize = 20;
+
+/// Every place is taken: whoever comes in now is one too many.
+async fn full_house() -> (SentinelGroup, RunningFleet, Vec<Session>) {
+    let group = SentinelGroup::start().await;
+    let fleet = Fleet::new().redis_at(group.url()).as_shipped();
+    let fleet = fleet.envoys(2).workers(WORKERS);
+    let fleet = fleet.max_concurrent((PLACES / WORKERS) as u32).up().await;
+    let sessions = fleet.sessions(PLACES).await;
+    (group, fleet, sessions)
+}
+
+/// What is measured: from the promotion, and from the fault.
+struct Promises {
+    after_promotion: Promise,
+    in_all: Promise,
+}
+
+impl Promises {
+    /// Of the whole, the Sentinels need what they need: a second until they notice, and an election.
+    const fn new(after_promotion: &'static str, in_all: &'static str) -> Self {
+        Self {
+            after_promotion: Promise::new(11, after_promotion, 5000),
+            in_all: Promise::new(11, in_all, 10_000),
+        }
+    }
+}
+
+/// Whether the pool was asked here, as this server's own.
+async fn has_the_pool(server: &Redis) -> bool {
+    let asked = server.command("HGET ws:{demo}:pool store_id").await;
+    asked.ok() == server.info("run_id").await
+}
+
+async fn assert_survives(
+    promises: Promises,
+    harm: impl AsyncFnOnce(&SentinelGroup),
+) -> RunningFleet {
+    let (group, fleet, mut sessions) = full_house().await;
+    let prober = Prober::start(fleet.client());
+    let start = Instant::now();
+    harm(&group).await;
+    let (primary, promoted) = group.promoted(0).await;
+    let exact =
+        async || has_the_pool(&group.servers[primary]).await && fleet.is_exact(PLACES).await;
+    promises.after_promotion.kept_since(promoted, exact).await;
+    promises.in_all.kept_in(start.elapsed());
+    let probes = prober.stop().await;
+    assert_eq!(probes.admitted(), 0, "{probes:?}");
+    probes.assert_typed_in_time();
+    assert_eq!(
+        fleet.alive(&mut sessions).await,
+        PLACES,
+        "nobody was dropped"
+    );
+    let view = fleet.view().await;
+    assert_eq!(view.repaired("overcommitted"), 0, "{view:#?}");
+    assert_eq!(view.reclaimed(), 0, "{view:#?}");
+    fleet.assert_consistent().await;
+    close_all(sessions.split_off(PLACES / 2)).await;
+    let half = sessions.len() as u64;
+    fleet
+        .sees("half of the places are free", |pool| pool.active == half)
+        .await;
+    assert!(fleet.admits(0).await && fleet.admits(1).await);
+    fleet
+}
+
+#[tokio::test]
+async fn a_primary_that_dies_costs_nobody_a_place() {
+    let promises = Promises::new(
+        "primary killed, from the promotion",
+        "primary killed, in all",
+    );
+    let harm = async |group: &SentinelGroup| group.servers[0].process.kill();
+    assert_survives(promises, harm).await;
+}
+
+#[tokio::test]
+async fn a_primary_that_stands_still_costs_nobody_a_place() {
+    let promises = Promises::new(
+        "primary stopped, from the promotion",
+        "primary stopped, in all",
+    );
+    let harm = async |group: &SentinelGroup| group.servers[0].process.freeze().await;
+    assert_survives(promises, harm).await;
+}
+
+#[tokio::test]
+async fn a_failover_by_an_operator_costs_nobody_a_place() {
+    let promises = Promises::new(
+        "SENTINEL FAILOVER, from the promotion",
+        "SENTINEL FAILOVER, in all",
+    );
+    let harm = async |group: &SentinelGroup| group.fail_over().await;
+    assert_survives(promises, harm).await;
+}
+
+/// As if replication had never caught up: the holders are all that knows of the leases.
+#[tokio::test]
+async fn leases_that_no_replica_had_are_asserted_again() {
+    let promises = Promises::new(
+        "replicas empty, primary killed, from the promotion",
+        "replicas empty, primary killed, in all",
+    );
+    let harm = async |group: &SentinelGroup| {
+        group.empty_replicas().await;
+        group.servers[0].process.kill();
+    };
+    let fleet = assert_survives(promises, harm).await;
+    let view = fleet.view().await;
+    assert!(view.repaired("reasserted") >= PLACES as u64, "{view:#?}");
+}

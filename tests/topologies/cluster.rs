@@ -1,0 +1,118 @@
+//! Row 12: slots move, and nodes die.
+
+use super::desk::{Desk, at};
+use harness::RedisCluster;
+use harness::cluster::Move;
+use redis_sidecar::error::StoreError;
+use std::time::{Duration, Instant};
+
+/// Two places are taken. With the slot's way to another primary.
+async fn with_leases() -> (RedisCluster, Desk, Move) {
+    let cluster = RedisCluster::start().await;
+    let desk = Desk::open(&at(cluster.url())).await;
+    desk.take(2).await;
+    let slot = cluster.slot_of("ws:{demo}:pool").await;
+    let from = cluster.primary_of(slot, 0).await.expect("a primary");
+    let to = (from + 1) % 3;
+    (cluster, desk, Move { slot, from, to })
+}
+
+#[tokio::test]
+async fn a_slot_that_has_moved_is_followed_and_rebuilt() {
+    let (cluster, desk, the_move) = with_leases().await;
+    let rebuilds = desk.rebuilds().await;
+    cluster.move_slot(the_move).await;
+    desk.settled().await;
+    assert_eq!(desk.rebuilds().await, rebuilds + 1, "another server");
+    desk.assert_exact(2).await;
+}
+
+#[tokio::test]
+async fn a_slot_on_its_way_is_a_short_outage_and_nothing_is_lost() {
+    let (cluster, desk, the_move) = with_leases().await;
+    cluster.begin(the_move).await;
+    assert_short_outage(&desk).await;
+    // Some keys here, some there.
+    assert_eq!(cluster.send_keys(the_move, 3).await, 3);
+    assert_short_outage(&desk).await;
+    while cluster.send_keys(the_move, 10).await > 0 {}
+    assert_short_outage(&desk).await;
+    cluster.finish(the_move).await;
+    desk.settled().await;
+    desk.assert_exact(2).await;
+}
+
+async fn assert_short_outage(desk: &Desk) {
+    let start = Instant::now();
+    let refused = desk.ask(&desk.mint()).await;
+    assert!(
+        matches!(refused, Err(StoreError::Unavailable(_))),
+        "{refused:?}"
+    );
+    // The timeout of one answer, and what a busy machine adds.
+    let took = start.elapsed();
+    assert!(took < Duration::from_millis(150 + 500), "after {took:?}");
+}
+
+#[tokio::test]
+async fn a_slot_moves_back_and_forth_while_places_come_and_go() {
+    let (cluster, desk, there) = with_leases().await;
+    let back = Move {
+        from: there.to,
+        to: there.from,
+        ..there
+    };
+    let over = std::cell::Cell::new(false);
+    let ((), decided) = tokio::join!(
+        async {
+            for the_move in [there, back, there] {
+                cluster.move_slot(the_move).await;
+                desk.settled().await;
+            }
+            over.set(true);
+        },
+        async {
+            let mut decided = 0;
+            while !over.get() {
+                decided += usize::from(desk.decides().await);
+                tokio::task::yield_now().await;
+            }
+            decided
+        }
+    );
+    assert!(decided > 0);
+    desk.settled().await;
+    desk.assert_exact(2).await;
+}
+
+#[tokio::test]
+async fn a_primary_that_dies_is_followed_by_its_replica() {
+    let (cluster, desk, Move { slot, from, .. }) = with_leases().await;
+    let replica = &cluster.nodes[from + 3];
+    replica.catches_up_with(&cluster.nodes[from]).await;
+    cluster.nodes[from].process.kill();
+    let (primary, _) = cluster.promoted(slot, from).await;
+    assert_eq!(primary, from + 3);
+    desk.settled().await;
+    desk.assert_exact(2).await;
+}
+
+#[tokio::test]
+async fn pools_and_counts_live_on_every_primary() {
+    let (cluster, desk, _) = with_leases().await;
+    let mut owners = std::collections::BTreeSet::new();
+    for name in ["a", "b", "c", "d", "e", "f"] {
+        let key = redis_sidecar::atomic::CountKey::parse(name).expect("a key");
+        let operation = redis_sidecar::atomic::Operation::CheckRateLimit {
+            limit: 1,
+            window_s: 60,
+        };
+        desk.store.atomic(&key, &operation).await.expect("a count");
+        let slot = cluster
+            .slot_of(&format!("ws:atomic:{{{name}}}:count"))
+            .await;
+        owners.insert(cluster.primary_of(slot, 0).await);
+    }
+    assert_eq!(owners.len(), 3, "the keys are spread");
+    assert!(desk.store.is_up());
+}

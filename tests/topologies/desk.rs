@@ -1,0 +1,142 @@
+//! Whoever asks the store: a pool with one worker, and one holder.
+
+use admission::id::{Address, Epoch, HolderId, Incarnation, LeaseId, PoolName, WorkerId};
+use admission::message::{AdmitAnswer, AdmitRequest, DenyReason, RegisterRequest, Release};
+use admission::policy::{Policy, Strategy};
+use harness::eventually;
+use redis_sidecar::error::StoreError;
+use redis_sidecar::settings::RedisSettings;
+use redis_sidecar::store::Store;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How many sessions the worker may have.
+pub(super) const PLACES: u32 = 5;
+
+pub(super) struct Desk {
+    pub(super) store: Store,
+    pub(super) pool: PoolName,
+    holder: HolderId,
+    minted: AtomicU64,
+}
+
+/// With the timeout that is shipped: what heals must not need more.
+pub(super) fn at(url: String) -> RedisSettings {
+    RedisSettings {
+        url,
+        ..RedisSettings::default()
+    }
+}
+
+impl Desk {
+    /// A pool that has its worker and admits.
+    pub(super) async fn open(redis: &RedisSettings) -> Self {
+        let pool = PoolName::parse("demo").expect("a pool name");
+        let policy = Policy {
+            strategy: Strategy::LeastConnections,
+            max_concurrent: PLACES,
+            ..Policy::default()
+        };
+        let pools = BTreeMap::from([(pool.clone(), policy)]);
+        let epoch = Epoch::from_random([7; 16]);
+        let desk = Self {
+            store: Store::start(redis, pools).expect("a store"),
+            pool,
+            holder: HolderId::parse(&format!("desk/{epoch}")).expect("a holder"),
+            minted: AtomicU64::new(0),
+        };
+        desk.settled().await;
+        desk
+    }
+
+    /// Waits until the worker is known and places are given, or refused for want of them.
+    pub(super) async fn settled(&self) {
+        eventually("the pool decides", async || {
+            self.register().await.is_ok() && self.decides().await
+        })
+        .await;
+    }
+
+    async fn register(&self) -> Result<(), StoreError> {
+        let request = RegisterRequest {
+            address: Address::parse("10.0.0.1:80").expect("an address"),
+            incarnation: Incarnation::parse("a").expect("an incarnation"),
+            max_concurrent: None,
+            weight: 1.0,
+            lifetime: None,
+            origin: None,
+        };
+        let worker = WorkerId::parse("w1").expect("a worker id");
+        let told = self.store.register(&self.pool, &worker, &request).await;
+        told.map(|_| ())
+    }
+
+    /// Comes and leaves.
+    pub(super) async fn decides(&self) -> bool {
+        let lease = self.mint();
+        let decided = match self.ask(&lease).await {
+            Ok(AdmitAnswer::Admitted(_)) => true,
+            Ok(AdmitAnswer::Denied(denied)) => denied.reason == DenyReason::PoolFull,
+            _ => false,
+        };
+        // What had no answer may have been given.
+        let release = [Release::unused(lease)];
+        let released = self.store.release(&self.pool, &self.holder.epoch, &release);
+        released.await.is_ok() && decided
+    }
+
+    pub(super) fn mint(&self) -> LeaseId {
+        LeaseId {
+            epoch: self.holder.epoch.clone(),
+            seq: self.minted.fetch_add(1, Ordering::Relaxed) + 1,
+        }
+    }
+
+    pub(super) async fn ask(&self, lease: &LeaseId) -> Result<AdmitAnswer, StoreError> {
+        let request = AdmitRequest::new(self.pool.clone(), self.holder.clone(), lease.clone());
+        self.store.admit(&request).await
+    }
+
+    /// Takes so many places.
+    pub(super) async fn take(&self, count: u32) -> Vec<LeaseId> {
+        let mut leases = Vec::new();
+        for _ in 0..count {
+            let lease = self.mint();
+            match self.ask(&lease).await {
+                Ok(AdmitAnswer::Admitted(_)) => leases.push(lease),
+                answer => panic!("not admitted: {answer:?}"),
+            }
+        }
+        leases
+    }
+
+    pub(super) async fn active(&self) -> u64 {
+        let view = self.store.view(&self.pool).await;
+        view.expect("a view").head.active
+    }
+
+    pub(super) async fn rebuilds(&self) -> u64 {
+        let view = self.store.view(&self.pool).await.expect("a view");
+        view.head.repairs.get("rebuilds").copied().unwrap_or(0)
+    }
+
+    /// Whoever was refused has left nothing behind.
+    pub(super) async fn assert_none_left_over(&self, taken: u64) {
+        eventually("only those who were admitted have places", async || {
+            self.active().await == taken
+        })
+        .await;
+    }
+
+    /// So many places are taken, everything agrees, and not one more than there are is given.
+    pub(super) async fn assert_exact(&self, taken: u32) {
+        assert_eq!(self.active().await, u64::from(taken));
+        let found = self.store.audit(&self.pool).await.expect("an audit");
+        assert_eq!(found.total(), 0, "{found:?}");
+        self.take(PLACES - taken).await;
+        match self.ask(&self.mint()).await {
+            Ok(AdmitAnswer::Denied(denied)) => assert_eq!(denied.reason, DenyReason::PoolFull),
+            answer => panic!("one too many: {answer:?}"),
+        }
+    }
+}

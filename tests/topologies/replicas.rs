@@ -1,0 +1,132 @@
+//! `redis.wait_replicas`: a lease that a failover could lose is not given.
+
+use super::desk::{Desk, at};
+use harness::redis::{Redis, Settings};
+use harness::{eventually, fleet, ports};
+use redis_sidecar::error::StoreError;
+use redis_sidecar::settings::RedisSettings;
+use tempfile::TempDir;
+
+pub(super) struct Pair {
+    pub(super) primary: Redis,
+    pub(super) replica: Redis,
+    _directory: TempDir,
+}
+
+impl Pair {
+    pub(super) async fn start() -> Self {
+        let directory = fleet::scratch();
+        let place = |name: &str| {
+            let place = directory.path().join(name);
+            std::fs::create_dir_all(&place).expect("a directory");
+            place
+        };
+        let primary = Redis::start(ports::free(), &place("primary"));
+        primary.ready().await;
+        let address = primary.address();
+        let settings = Settings {
+            arguments: vec![
+                "--replicaof".into(),
+                format!("{} {}", address.ip(), address.port()),
+            ],
+            ..Settings::default()
+        };
+        let replica = Redis::start_with(ports::free(), settings, &place("replica"));
+        replica.ready().await;
+        let pair = Self {
+            primary,
+            replica,
+            _directory: directory,
+        };
+        eventually("the replica is in step", async || {
+            pair.primary.told("WAIT 1 100").await == "1"
+        })
+        .await;
+        pair
+    }
+
+    pub(super) fn settings(&self, wait_replicas: u32) -> RedisSettings {
+        RedisSettings {
+            wait_replicas,
+            ..at(self.primary.url())
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_lease_that_no_replica_has_is_taken_back() {
+    let pair = Pair::start().await;
+    let desk = Desk::open(&pair.settings(1)).await;
+    desk.take(1).await;
+    pair.replica.process.freeze().await;
+    let refused = desk.ask(&desk.mint()).await;
+    let Err(StoreError::Unreplicated { replicas, wanted }) = refused else {
+        panic!("given without a replica: {refused:?}");
+    };
+    assert_eq!((replicas, wanted), (0, 1));
+    desk.assert_none_left_over(1).await;
+    pair.replica.process.thaw();
+    desk.settled().await;
+    desk.assert_exact(1).await;
+}
+
+#[tokio::test]
+async fn without_it_nobody_waits() {
+    let pair = Pair::start().await;
+    let desk = Desk::open(&pair.settings(0)).await;
+    pair.replica.process.freeze().await;
+    desk.take(2).await;
+    assert_eq!(desk.active().await, 2);
+}
+
+/// Prints what it costs, on this machine and with everything on it.
+#[cfg(feature = "full")]
+#[tokio::test(flavor = "multi_thread")]
+async fn the_price_of_waiting_for_a_replica() {
+    use futures_util::future::join_all;
+    use std::time::{Duration, Instant};
+    const ROUNDS: usize = 5;
+    const LASTING: Duration = Duration::from_secs(1);
+    /// Admits and releases in this time, by so many at once; and how long the middle one took.
+    async fn rate(desk: &Desk, askers: usize) -> (f64, Duration) {
+        let start = Instant::now();
+        let ask = async || {
+            let mut times = Vec::new();
+            while start.elapsed() < LASTING {
+                let asked = Instant::now();
+                assert!(desk.decides().await);
+                times.push(asked.elapsed());
+            }
+            times
+        };
+        let mut times = join_all((0..askers).map(|_| ask())).await.concat();
+        times.sort_unstable();
+        let rate = times.len() as f64 / start.elapsed().as_secs_f64();
+        (rate, times[times.len() / 2])
+    }
+    let pair = Pair::start().await;
+    let plain = Desk::open(&pair.settings(0)).await;
+    let strict = Desk::open(&pair.settings(1)).await;
+    for askers in [1, 32] {
+        let (mut rates, mut medians) = ([vec![], vec![]], [vec![], vec![]]);
+        for _ in 0..ROUNDS {
+            for (place, desk) in [&plain, &strict].into_iter().enumerate() {
+                let (rate, median) = rate(desk, askers).await;
+                rates[place].push(rate);
+                medians[place].push(median.as_secs_f64() * 1e3);
+            }
+        }
+        let middle = |values: &mut Vec<f64>| {
+            values.sort_by(f64::total_cmp);
+            values[ROUNDS / 2]
+        };
+        let [plain, strict] = rates.each_mut().map(middle);
+        let [plain_ms, strict_ms] = medians.each_mut().map(middle);
+        eprintln!(
+            "{askers} at once: {plain:.0} visits a second ({plain_ms:.2} ms each), with wait_replicas = 1 \
+             {strict:.0} ({strict_ms:.2} ms): {:.2} of it",
+            strict / plain
+        );
+        assert!(strict > 0.0);
+    }
+}
