@@ -1,7 +1,6 @@
 //! Row 11: another Redis becomes the primary. Everyone keeps their session, and nobody gets its place.
 
 use harness::client::Session;
-use harness::redis::Redis;
 use harness::{Fleet, Prober, Promise, RunningFleet, SentinelGroup, close_all};
 use std::time::Instant;
 
@@ -34,23 +33,17 @@ impl Promises {
     }
 }
 
-/// Whether the pool was asked here, as this server's own.
-async fn has_the_pool(server: &Redis) -> bool {
-    let asked = server.command("HGET ws:{demo}:pool store_id").await;
-    asked.ok() == server.info("run_id").await
-}
-
 async fn assert_survives(
     promises: Promises,
     harm: impl AsyncFnOnce(&SentinelGroup),
-) -> RunningFleet {
+) -> (SentinelGroup, RunningFleet) {
     let (group, fleet, mut sessions) = full_house().await;
     let prober = Prober::start(fleet.client());
     let start = Instant::now();
     harm(&group).await;
     let (primary, promoted) = group.promoted(0).await;
     let exact =
-        async || has_the_pool(&group.servers[primary]).await && fleet.is_exact(PLACES).await;
+        async || group.servers[primary].has_the_pool().await && fleet.is_exact(PLACES).await;
     promises.after_promotion.kept_since(promoted, exact).await;
     promises.in_all.kept_in(start.elapsed());
     let probes = prober.stop().await;
@@ -71,7 +64,7 @@ async fn assert_survives(
         .sees("half of the places are free", |pool| pool.active == half)
         .await;
     assert!(fleet.admits(0).await && fleet.admits(1).await);
-    fleet
+    (group, fleet)
 }
 
 #[tokio::test]
@@ -115,7 +108,7 @@ async fn leases_that_no_replica_had_are_asserted_again() {
         group.empty_replicas().await;
         group.servers[0].process.kill();
     };
-    let fleet = assert_survives(promises, harm).await;
+    let (_group, fleet) = assert_survives(promises, harm).await;
     let view = fleet.view().await;
     assert!(view.repaired("reasserted") >= PLACES as u64, "{view:#?}");
 }

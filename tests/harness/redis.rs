@@ -1,6 +1,7 @@
 //! A private redis-server. It keeps nothing on disk, unless it is told to.
 
 use crate::clock::Clock;
+use crate::fleet;
 use crate::monitor::Monitor;
 use crate::ports;
 use crate::process::Process;
@@ -142,6 +143,12 @@ impl Redis {
             offset(self).await >= wanted
         })
         .await;
+    }
+
+    /// Whether the fleet's pool was asked for here, as one that belongs to this server.
+    pub async fn has_the_pool(&self) -> bool {
+        let asked = format!("HGET ws:{{{}}}:pool store_id", fleet::pool());
+        self.command(&asked).await.ok() == self.info("run_id").await
     }
 
     /// Writes down what it is asked from now on.

@@ -4,6 +4,7 @@ use admission::id::{Address, Epoch, HolderId, Incarnation, LeaseId, PoolName, Wo
 use admission::message::{AdmitAnswer, AdmitRequest, DenyReason, RegisterRequest, Release};
 use admission::policy::{Policy, Strategy};
 use harness::eventually;
+use harness::wait::{DEADLINE, holds_within};
 use redis_sidecar::error::StoreError;
 use redis_sidecar::settings::RedisSettings;
 use redis_sidecar::store::Store;
@@ -51,10 +52,16 @@ impl Desk {
 
     /// Waits until the worker is known and places are given, or refused for want of them.
     pub(super) async fn settled(&self) {
-        eventually("the pool decides", async || {
-            self.register().await.is_ok() && self.decides().await
-        })
-        .await;
+        let mut last = String::new();
+        let decides = holds_within(DEADLINE, async || match self.register().await {
+            Ok(()) => self.decides().await,
+            Err(error) => {
+                last = error.to_string();
+                false
+            }
+        });
+        let decides = decides.await;
+        assert!(decides, "the pool does not decide; last refused: {last}");
     }
 
     async fn register(&self) -> Result<(), StoreError> {

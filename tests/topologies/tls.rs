@@ -3,7 +3,7 @@
 use super::desk::{Desk, at};
 use harness::redis::{Redis, Settings};
 use harness::{eventually, fleet, ports};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use redis_sidecar::settings::{RedisSettings, TlsFiles};
 use redis_sidecar::store::Store;
 use std::net::SocketAddr;
@@ -22,6 +22,9 @@ type Authority = CertifiedIssuer<'static, KeyPair>;
 fn authority() -> Authority {
     let mut params = CertificateParams::new(vec![]).expect("parameters");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params
+        .distinguished_name
+        .push(DnType::CommonName, "authority");
     let key = KeyPair::generate().expect("a key");
     CertifiedIssuer::self_signed(params, key).expect("an authority")
 }
@@ -29,7 +32,9 @@ fn authority() -> Authority {
 /// Writes `name.pem` and `name.key`.
 fn certificate(authority: &Authority, name: &str, directory: &Path) {
     let subjects = vec!["127.0.0.1".to_owned(), "localhost".into()];
-    let params = CertificateParams::new(subjects).expect("parameters");
+    let mut params = CertificateParams::new(subjects).expect("parameters");
+    // Another's name than the authority's, or it would be taken for its own issuer.
+    params.distinguished_name.push(DnType::CommonName, name);
     let key = KeyPair::generate().expect("a key");
     let certificate = params.signed_by(&key, authority).expect("a certificate");
     std::fs::write(directory.join(format!("{name}.pem")), certificate.pem()).expect("a file");
@@ -81,6 +86,8 @@ impl Guarded {
                 cert_file: self.path("client.pem"),
                 key_file: self.path("client.key"),
             },
+            // Nothing here measures time: a handshake of a debug build takes long.
+            timeout_ms: 10_000,
             ..at(format!("rediss://{}", self.address))
         }
     }

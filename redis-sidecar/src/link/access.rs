@@ -23,6 +23,9 @@ struct Login {
 /// A host that vanished without a word is noticed by the kernel after this.
 const DEAD_PEER: Duration = Duration::from_secs(5);
 
+/// Redis looks ten times a second whether a WAIT is over.
+const WAIT_TICK: Duration = Duration::from_millis(100);
+
 #[derive(Debug, Clone)]
 pub(crate) struct Access {
     login: Login,
@@ -76,8 +79,24 @@ impl Access {
         self.timeout
     }
 
+    /// How long replicas may take: less, so that the answer is in time all the same.
+    pub(super) fn replicas_timeout(&self) -> Duration {
+        self.timeout / 3
+    }
+
     pub(super) async fn connect(&self, info: ConnectionInfo) -> RedisResult<MultiplexedConnection> {
-        self.open(self.login.applied_to(info)?).await
+        let info = self.login.applied_to(info)?;
+        self.open(info, self.timeout).await
+    }
+
+    /// For calls that wait for replicas, which is not counted as Redis' own time.
+    pub(super) async fn connect_lane(
+        &self,
+        info: ConnectionInfo,
+    ) -> RedisResult<MultiplexedConnection> {
+        let info = self.login.applied_to(info)?;
+        let answer = self.timeout + self.replicas_timeout() + WAIT_TICK;
+        self.open(info, answer).await
     }
 
     /// Sentinels have users of their own.
@@ -87,10 +106,15 @@ impl Access {
         encryption: Encryption,
     ) -> RedisResult<MultiplexedConnection> {
         let info = node.info(encryption)?;
-        self.open(self.sentinel_login.applied_to(info)?).await
+        let info = self.sentinel_login.applied_to(info)?;
+        self.open(info, self.timeout).await
     }
 
-    async fn open(&self, info: ConnectionInfo) -> RedisResult<MultiplexedConnection> {
+    async fn open(
+        &self,
+        info: ConnectionInfo,
+        answer: Duration,
+    ) -> RedisResult<MultiplexedConnection> {
         let keepalive = TcpKeepalive::new()
             .with_time(DEAD_PEER)
             .with_interval(DEAD_PEER);
@@ -105,7 +129,7 @@ impl Access {
         };
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.timeout))
-            .set_response_timeout(Some(self.timeout));
+            .set_response_timeout(Some(answer));
         client
             .get_multiplexed_async_connection_with_config(&config)
             .await

@@ -187,8 +187,7 @@ impl Link {
             (Purpose::Lease, None) if wait_replicas > 0 => {
                 let lane = self.shared.next_lane.fetch_add(1, Ordering::Relaxed);
                 connection = connected.lanes[lane % connected.lanes.len()].clone();
-                // Shorter than the connection's own timeout, or it would be given up.
-                manner.wait = Some((wait_replicas, self.shared.access.timeout() * 2 / 3));
+                manner.wait = Some((wait_replicas, self.shared.access.replicas_timeout()));
             }
             (Purpose::Lease | Purpose::Count | Purpose::Other, _) => {}
         }
@@ -347,7 +346,7 @@ async fn connect(route: &Route, access: &Access, number: u64) -> Result<Connecte
     let mut lanes = Vec::new();
     if access.wait_replicas > 0 {
         for _ in 0..WAITING_LANES {
-            lanes.push(access.connect(info.clone()).await?);
+            lanes.push(access.connect_lane(info.clone()).await?);
         }
     }
     Ok(Connected {
