@@ -206,7 +206,7 @@ fn failure(error: LinkError) -> Failure {
         LinkError::Absent(why) => outage(why),
         LinkError::Unfit(unfit) => Failure::Outage(StoreError::Unfit(unfit)),
         LinkError::Failed(error) if is_forbidden(&error) => outage(format!(
-            "{error}; its user may not do this: give it the line that `berth acl` prints"
+            "{error}; give its user the line that `berth acl` prints"
         )),
         LinkError::Failed(error)
             if error.kind() == ErrorKind::Server(ServerErrorKind::ResponseError) =>

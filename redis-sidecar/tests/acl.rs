@@ -52,7 +52,7 @@ async fn pool(redis: Redis, password_file: &Path) -> Pool {
     eventually(async || match store.apply_pools().await {
         Ok(()) => true,
         Err(error) => {
-            let forbidden = error.to_string().contains("no permissions");
+            let forbidden = error.to_string().contains("berth acl");
             assert!(!forbidden, "{error}");
             false
         }

@@ -123,9 +123,10 @@ impl Access {
             .set_keepalive(keepalive)
             .set_user_timeout(DEAD_PEER);
         let info = info.set_tcp_settings(tcp);
-        let client = match info.addr() {
-            ConnectionAddr::TcpTls { .. } => Client::build_with_tls(info, self.certificates()?)?,
-            _ => Client::open(info)?,
+        let client = if matches!(info.addr(), ConnectionAddr::TcpTls { .. }) {
+            Client::build_with_tls(info, self.certificates()?)?
+        } else {
+            Client::open(info)?
         };
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.timeout))

@@ -160,10 +160,6 @@ fn next(asked: &Node, error: &LinkError) -> Next {
     let ErrorKind::Server(kind) = error.kind() else {
         return Next::Fail;
     };
-    #[expect(
-        clippy::wildcard_enum_match_arm,
-        reason = "the crate's list, of which only these concern slots"
-    )]
     match (kind, told) {
         (ServerErrorKind::Moved, Some(node)) => Next::Moved(node),
         (ServerErrorKind::Ask, Some(node)) => Next::Ask(node),

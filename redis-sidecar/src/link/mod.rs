@@ -101,7 +101,9 @@ impl Links {
                     "redis.url leads to one node of a cluster ({error}); write \
                      redis+cluster://host:port,host:port instead"
                 )),
-                error => error,
+                error @ (LinkError::Absent(_) | LinkError::Unfit(_) | LinkError::Failed(_)) => {
+                    error
+                }
             }),
             Servers::Cluster(cluster) => cluster.call(exchange).await,
         }

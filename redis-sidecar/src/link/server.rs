@@ -281,6 +281,9 @@ fn explain(error: &RedisError) -> String {
     if is_refused_entry(error) {
         return format!("{text}; see redis.user and redis.password_file");
     }
+    if error.kind() == ErrorKind::Server(ServerErrorKind::NoPerm) {
+        return format!("{text}; give its user the line that `berth acl` prints");
+    }
     text
 }
 
