@@ -1,6 +1,6 @@
 //! Row 12: slots move, and nodes die.
 
-use super::desk::{Desk, at};
+use super::desk::{Desk, at, guarded};
 use harness::RedisCluster;
 use harness::cluster::Move;
 use redis_sidecar::error::StoreError;
@@ -115,4 +115,22 @@ async fn pools_and_counts_live_on_every_primary() {
     }
     assert_eq!(owners.len(), 3, "the keys are spread");
     assert!(desk.store.is_up());
+}
+
+#[tokio::test]
+async fn the_printed_line_is_enough_for_a_cluster() {
+    let cluster = RedisCluster::start().await;
+    let (settings, _password) = guarded(at(cluster.url()), &cluster.nodes).await;
+    let desk = Desk::open(&settings).await;
+    desk.assert_exact(0).await;
+    // Without one of them nobody can be found.
+    for node in &cluster.nodes {
+        node.told("ACL SETUSER berth -cluster|slots").await;
+    }
+    let blind = redis_sidecar::store::Store::start(&settings, [].into()).expect("a store");
+    harness::eventually("it says what is missing", async || {
+        let error = blind.reap(&desk.pool).await.expect_err("nobody to ask");
+        error.to_string().contains("cluster|slots")
+    })
+    .await;
 }

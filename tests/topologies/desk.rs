@@ -4,12 +4,14 @@ use admission::id::{Address, Epoch, HolderId, Incarnation, LeaseId, PoolName, Wo
 use admission::message::{AdmitAnswer, AdmitRequest, DenyReason, RegisterRequest, Release};
 use admission::policy::{Policy, Strategy};
 use harness::eventually;
+use harness::redis::Redis;
 use harness::wait::{DEADLINE, holds_within};
 use redis_sidecar::error::StoreError;
 use redis_sidecar::settings::RedisSettings;
 use redis_sidecar::store::Store;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tempfile::NamedTempFile;
 
 /// How many sessions the worker may have.
 pub(super) const PLACES: u32 = 5;
@@ -27,6 +29,28 @@ pub(super) fn at(url: String) -> RedisSettings {
         url,
         ..RedisSettings::default()
     }
+}
+
+/// The same as the user that `berth acl` describes, on all these servers.
+pub(super) async fn guarded<'a>(
+    settings: RedisSettings,
+    servers: impl IntoIterator<Item = &'a Redis>,
+) -> (RedisSettings, NamedTempFile) {
+    const PASSWORD: &str = "sesame";
+    let line = redis_sidecar::acl::line(&settings).expect("a line");
+    let line = line.replace("user berth", "ACL SETUSER berth");
+    let line = line.replace("PASSWORD", PASSWORD);
+    for server in servers {
+        server.told(&line).await;
+    }
+    let file = NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), PASSWORD).expect("a password");
+    let settings = RedisSettings {
+        user: Some("berth".into()),
+        password_file: Some(file.path().into()),
+        ..settings
+    };
+    (settings, file)
 }
 
 impl Desk {

@@ -1,6 +1,6 @@
 //! `redis.wait_replicas`: a lease that a failover could lose is not given.
 
-use super::desk::{Desk, at};
+use super::desk::{Desk, at, guarded};
 use harness::redis::{Redis, Settings};
 use harness::{eventually, fleet, ports};
 use redis_sidecar::error::StoreError;
@@ -68,6 +68,20 @@ async fn a_lease_that_no_replica_has_is_taken_back() {
     pair.replica.process.thaw();
     desk.settled().await;
     desk.assert_exact(1).await;
+}
+
+#[tokio::test]
+async fn the_printed_line_is_enough_to_wait() {
+    let pair = Pair::start().await;
+    let (settings, _password) = guarded(pair.settings(1), [&pair.primary]).await;
+    let desk = Desk::open(&settings).await;
+    desk.assert_exact(0).await;
+    pair.primary.told("ACL SETUSER berth -wait").await;
+    let refused = desk.ask(&desk.mint()).await;
+    assert!(
+        refused.is_err_and(|error| error.to_string().contains("berth acl")),
+        "waiting is not needed"
+    );
 }
 
 #[tokio::test]
