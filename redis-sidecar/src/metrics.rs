@@ -4,6 +4,7 @@
 //! workers and proxies are capped. No text of a client is ever a label.
 
 mod atomic;
+pub(crate) mod doors;
 mod pools;
 
 use crate::view::PoolPage;
@@ -65,6 +66,7 @@ pub struct Metrics {
     handshake_seconds: Histograms,
     session_seconds: Histograms,
     pub(crate) atomic: atomic::Atomic,
+    pub(crate) doors: doors::Doors,
     proxies: Mutex<HashMap<ProxyId, Instant>>,
 }
 
@@ -95,6 +97,7 @@ impl Metrics {
             handshake_seconds: Family::new_with_constructor(session),
             session_seconds: Family::new_with_constructor(session),
             atomic: atomic::Atomic::default(),
+            doors: doors::Doors::default(),
             proxies: Mutex::default(),
         };
         let registry = &mut metrics.registry;
@@ -160,6 +163,7 @@ impl Metrics {
             metrics.session_seconds.clone(),
         );
         metrics.atomic.register(registry);
+        metrics.doors.register(registry);
         metrics
     }
 

@@ -10,6 +10,7 @@ mod workers;
 
 pub use holders::{Reaped, Sign, Standing};
 pub use operators::AUDIT_LEASES_MAX;
+pub use workers::Speaker;
 
 use crate::error::StoreError;
 use crate::keys::{holder_key, pool_keys};

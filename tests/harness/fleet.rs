@@ -12,7 +12,7 @@ use crate::envoy::{Filter, Listeners, Restarts, RouteBy};
 use crate::redis::{self, Persistence, WallClock};
 use admission::id::PoolName;
 use admission::policy::{Policy, Strategy};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fmt;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -43,6 +43,7 @@ pub struct Fleet {
     restarts: Restarts,
     filter: Filter,
     verify_tokens: bool,
+    sidecar_settings: Value,
     adjust_filter: AdjustFilter,
 }
 
@@ -90,6 +91,7 @@ impl Fleet {
             restarts: Restarts::Cold,
             filter: Filter::Shipped,
             verify_tokens: false,
+            sidecar_settings: json!({}),
             adjust_filter: Box::new(|_| {}),
         }
     }
@@ -140,6 +142,14 @@ impl Fleet {
     pub fn verify_tokens(self) -> Self {
         Self {
             verify_tokens: true,
+            ..self
+        }
+    }
+
+    /// Further settings of every sidecar, as its file has them.
+    pub fn sidecar_settings(self, sidecar_settings: Value) -> Self {
+        Self {
+            sidecar_settings,
             ..self
         }
     }
@@ -303,7 +313,7 @@ pub fn pool() -> PoolName {
 }
 
 /// What the example says takes the place of what was there, setting by setting.
-fn merge(settings: &mut Value, example: Value) {
+pub(crate) fn merge(settings: &mut Value, example: Value) {
     match (settings.as_object_mut(), example) {
         (Some(settings), Value::Object(example)) => {
             for (name, value) in example {

@@ -75,6 +75,7 @@ impl Fleet {
             policy: self.policy.clone(),
             reap_ms: self.reap_ms,
             patience_ms: self.patient.then_some(PATIENCE_MS),
+            more: self.sidecar_settings.clone(),
         };
         (1..=self.sidecar_count())
             .map(|number| Sidecar::start(settings(number), directory.path()))
