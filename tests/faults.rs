@@ -7,6 +7,8 @@
 
 mod faults {
     mod clients;
+    mod exhaustion;
+    mod hostile;
     mod judge;
     mod listener;
     mod local_share;

@@ -155,6 +155,8 @@ fn start_sidecars(settings: &Settings, redis: &Redis, logs: &Path) -> Vec<Sideca
             },
             reap_ms: 500,
             patience_ms: None,
+            log_level: "info",
+            guarded: None,
             more: json!({}),
         };
         Sidecar::start(settings, logs)
@@ -225,6 +227,7 @@ fn start_envoys(
             restarts: Restarts::Cold,
             filter: Filter::Shipped,
             verify_tokens: false,
+            sidecar_transport: None,
         };
         Envoy::start(settings, |_| {}, logs)
     };

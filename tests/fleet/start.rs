@@ -36,6 +36,7 @@ async fn a_bad_plugin_configuration_stops_envoy_with_a_message_that_names_the_se
         restarts: envoy::Restarts::Cold,
         filter: envoy::Filter::Shipped,
         verify_tokens: false,
+        sidecar_transport: None,
     };
     let spoil = |filter: &mut serde_json::Value| filter["watchdog_msec"] = json!(1);
     let envoy = Envoy::start(settings, spoil, directory.path());

@@ -2,9 +2,11 @@
 //!
 //! `let fleet = Fleet::new().envoys(2).workers(1).max_concurrent(2).up().await;`
 
+mod guarded;
 mod running;
 mod start;
 
+pub use guarded::WORKER_TOKEN;
 pub use running::RunningFleet;
 
 use crate::docs::{self, Part};
@@ -44,6 +46,8 @@ pub struct Fleet {
     filter: Filter,
     verify_tokens: bool,
     sidecar_settings: Value,
+    log_level: &'static str,
+    guarded: Option<&'static str>,
     adjust_filter: AdjustFilter,
 }
 
@@ -92,6 +96,8 @@ impl Fleet {
             filter: Filter::Shipped,
             verify_tokens: false,
             sidecar_settings: json!({}),
+            log_level: "info",
+            guarded: None,
             adjust_filter: Box::new(|_| {}),
         }
     }
@@ -150,6 +156,20 @@ impl Fleet {
     pub fn sidecar_settings(self, sidecar_settings: Value) -> Self {
         Self {
             sidecar_settings,
+            ..self
+        }
+    }
+
+    /// How much sidecars say, as in `RUST_LOG`.
+    pub fn log_level(self, log_level: &'static str) -> Self {
+        Self { log_level, ..self }
+    }
+
+    /// Sidecars are reached through the door that docs/listeners.md shows under this name: by Envoys if
+    /// it serves them, by workers if it serves those.
+    pub fn guarded(self, example: &'static str) -> Self {
+        Self {
+            guarded: Some(example),
             ..self
         }
     }

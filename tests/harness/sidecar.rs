@@ -25,6 +25,10 @@ pub struct Settings {
     pub reap_ms: u64,
     /// How long Redis and an answer may take, where it is not to be the default.
     pub patience_ms: Option<u64>,
+    /// As in `RUST_LOG`.
+    pub log_level: &'static str,
+    /// A door that asks who comes; then Envoy uses that.
+    pub guarded: Option<SocketAddr>,
     /// Further settings, as the file has them.
     pub more: Value,
 }
@@ -58,9 +62,10 @@ impl Sidecar {
 
     /// Where Envoy finds it.
     pub fn door(&self) -> Target {
-        match &self.settings.socket {
-            Some(path) => Target::Unix(path.clone()),
-            None => self.target(),
+        match (&self.settings.socket, self.settings.guarded) {
+            (_, Some(address)) => Target::from(address),
+            (Some(path), None) => Target::Unix(path.clone()),
+            (None, None) => self.target(),
         }
     }
 
@@ -93,6 +98,7 @@ fn launch(settings: &Settings, directory: &Path) -> Process {
         .arg("serve")
         .arg("--config")
         .arg(&file)
+        .env("RUST_LOG", settings.log_level)
         .current_dir(directory);
     let log = directory.join(format!("{}.log", settings.name));
     Process::start(&settings.name, &mut command, log)
