@@ -84,8 +84,8 @@ mod tests {
         assert!(parse(&format!("{OLD} {NEW}")).is_err());
     }
 
-    #[test]
-    fn a_file_that_changes_is_read_again() {
+    #[tokio::test]
+    async fn a_file_that_changes_is_read_again() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), OLD).unwrap();
         let tokens = Tokens::open("tokens.filter_file", file.path()).unwrap();
@@ -96,7 +96,8 @@ mod tests {
         std::fs::write(file.path(), NEW).unwrap();
         until(|| !tokens.contain(OLD.as_bytes()));
         std::fs::write(file.path(), "oops").unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(1100)); // allow: longer than a look
+        // Longer than from one look to the next.
+        tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
         assert!(tokens.contain(NEW.as_bytes()), "a bad file changes nothing");
     }
 

@@ -18,6 +18,16 @@ use tempfile::TempDir;
 /// How long a patient fleet waits: shorter than a client does.
 const PATIENCE_MS: u64 = 10_000;
 
+/// What Envoys need to know of the others.
+struct Surroundings<'a> {
+    sidecars: &'a [Sidecar],
+    /// To each Envoy's sidecar, where there are links.
+    links: &'a [FaultProxy],
+    guarded: Option<&'a Guarded>,
+    workers: &'a [Worker],
+    backend: &'a Backend,
+}
+
 impl Fleet {
     /// Starts everything at once, then waits until everything is ready.
     pub async fn up(self) -> RunningFleet {
@@ -38,9 +48,14 @@ impl Fleet {
         let backend = Backend::start(ports::free())
             .await
             .expect("a plain backend");
-        let guarded = guarded.as_ref();
-        let links = &sidecar_links;
-        let envoys = self.start_envoys(&sidecars, links, guarded, &workers, &backend, &directory);
+        let surroundings = Surroundings {
+            sidecars: &sidecars,
+            links: &sidecar_links,
+            guarded: guarded.as_ref(),
+            workers: &workers,
+            backend: &backend,
+        };
+        let envoys = self.start_envoys(surroundings, &directory);
         let fleet = RunningFleet {
             envoys,
             workers,
@@ -122,15 +137,14 @@ impl Fleet {
         workers
     }
 
-    fn start_envoys(
-        &self,
-        sidecars: &[Sidecar],
-        links: &[FaultProxy],
-        guarded: Option<&Guarded>,
-        workers: &[Worker],
-        backend: &Backend,
-        directory: &TempDir,
-    ) -> Vec<Envoy> {
+    fn start_envoys(&self, surroundings: Surroundings<'_>, directory: &TempDir) -> Vec<Envoy> {
+        let Surroundings {
+            sidecars,
+            links,
+            guarded,
+            workers,
+            backend,
+        } = surroundings;
         let settings = |number: usize| envoy::Settings {
             name: format!("envoy-{number}"),
             route_by: self.route_by,
