@@ -279,3 +279,20 @@ fn pool_label(pool: &PoolName) -> PoolLabel {
         pool: pool.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn however_many_proxies_are_claimed_few_become_labels() {
+        let metrics = Metrics::new();
+        for number in 0..3 * PROXIES_MAX {
+            let proxy = ProxyId::parse(&format!("proxy-{number}")).unwrap();
+            metrics.seen(&proxy);
+        }
+        let text = metrics.encode(&[]).unwrap();
+        let labels = text.matches("websocket_proxy_instance{").count();
+        assert_eq!(labels, PROXIES_MAX);
+    }
+}

@@ -78,6 +78,29 @@ async fn what_is_too_much_is_refused_at_once_and_presences_do_not_count() {
     sidecar.server.end().await.unwrap();
 }
 
+/// Who has no token may ask whether a sidecar is ready: that must not keep others from being answered.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_asks_whether_it_is_ready_takes_no_room() {
+    let sidecar = Sidecar::start(|settings| settings.limits.requests_max = 1).await;
+    sidecar.redis.stop();
+    let ask_ready = async || sidecar.call(None, "GET", "/readyz", "").await.status;
+    let crowd = async { tokio::join!(ask_ready(), ask_ready(), ask_ready(), ask_ready()) };
+    let question = question(1);
+    let asking = async {
+        // The crowd is first.
+        let healthy = sidecar.call(None, "GET", "/healthz", "").await;
+        assert_eq!(healthy.status, 200);
+        let answer = sidecar.call(Some(FILTER), "POST", "/v1/admit", &question);
+        let going_on = async { sidecar.redis.go_on() };
+        let (answer, ()) = tokio::join!(answer, going_on);
+        answer
+    };
+    let (ready, answer) = tokio::join!(crowd, asking);
+    assert_eq!(ready, (200, 200, 200, 200));
+    assert_eq!(answer.status, 200, "{answer:?}");
+    sidecar.server.end().await.unwrap();
+}
+
 /// How a caller can be slow, in the words that it stops in.
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_does_not_say_what_it_wants_is_gone_in_time() {

@@ -36,7 +36,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
 use axum::{Json, Router};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use tower_http::set_header::SetResponseHeaderLayer;
 
@@ -49,6 +50,8 @@ pub struct App {
     answer_timeout: Duration,
     crowd: Crowd,
     worker_rules: Arc<WorkerRules>,
+    /// When a script last ran to find out whether this sidecar is ready.
+    ready_at: Arc<Mutex<Option<Instant>>>,
 }
 
 impl App {
@@ -70,6 +73,7 @@ impl App {
             answer_timeout: Duration::from_millis(settings.answer_timeout_ms),
             crowd: Crowd::new(&settings.limits),
             worker_rules: Arc::new(settings.workers.clone()),
+            ready_at: Arc::default(),
         }
     }
 
