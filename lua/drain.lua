@@ -2,8 +2,10 @@
 --
 -- KEYS     the pool's keys (lib/keys.lua)
 -- ARGV 1   worker id
+-- ARGV 2   who asks for it, as in register
 -- Returns  drain | recycle, active, lifetime
 --          unknown_worker  no such worker
+--          not_yours       it belongs to another token
 --          unknown_pool    the pool has no policy
 -- Uses     Advice Index Pool Worker
 -- Keeps    I11: a worker at its lifetime limit stays there
@@ -16,6 +18,9 @@ end
 local worker = Worker.read(ARGV[1])
 if not worker or worker.state == Worker.REMOVED then
   return { 'unknown_worker' }
+end
+if not Worker.is_of(worker, ARGV[2]) then
+  return { 'not_yours' }
 end
 if worker.state == Worker.AVAILABLE then
   worker.state = Worker.DRAINING

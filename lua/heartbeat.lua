@@ -5,7 +5,9 @@
 -- ARGV 2   incarnation
 -- ARGV 3   what the worker says about its load, as JSON; empty for nothing
 -- ARGV 4   sessions it has now; empty when it does not say
+-- ARGV 5   who sends it, as in register
 -- Returns  serve | drain | recycle, active, lifetime
+--          not_yours       it belongs to another token
 --          register        this worker or this incarnation is not known
 --          unknown_pool    the pool has no policy
 -- Uses     Advice Pool Report Worker
@@ -17,6 +19,9 @@ if not pool then
   return { 'unknown_pool' }
 end
 local worker = Worker.read(ARGV[1])
+if worker and not Worker.is_of(worker, ARGV[5]) then
+  return { 'not_yours' }
+end
 -- One that is known by its leases alone has yet to tell its limits and its lifetime.
 if not worker or worker.incarnation ~= ARGV[2] or worker.state == Worker.REMOVED
   or worker.heartbeat == Worker.NEVER then

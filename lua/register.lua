@@ -8,13 +8,16 @@
 -- ARGV 5   weight, above 0
 -- ARGV 6   lifetime as it was last told, 0 when it was not
 -- ARGV 7   its origin, empty for none
+-- ARGV 8   who registers it, by the name of a token; empty when nobody was asked
 -- Returns  serve | drain | recycle, active, lifetime
+--          not_yours       it belongs to another token
+--          crowded         the pool has as many workers as it may have
 --          unknown_pool    the pool has no policy
 -- Uses     Advice Former Pool Shadow Worker
 -- Keeps    I2 I3: a new incarnation starts with neither leases nor lifetime; leases of the old one
 --          stay with the old one, and count again if it comes back; a lifetime that the store has
---          forgotten is told by the worker
--- Cost     O(log N) in the pool's workers; at most 9 calls
+--          forgotten is told by the worker, and never lowered; a name stays with its token
+-- Cost     O(log N) in the pool's workers; at most 10 calls
 
 local pool = Pool.open()
 if not pool then
@@ -22,7 +25,17 @@ if not pool then
 end
 local id, incarnation, address = ARGV[1], ARGV[2], ARGV[3]
 
-local worker = Worker.read(id) or Worker.new(id)
+local worker = Worker.read(id)
+if worker and not Worker.is_of(worker, ARGV[8]) then
+  return { 'not_yours' }
+end
+if not worker and redis.call('HLEN', Keys.workers) >= pool.policy.workers_max then
+  return { 'crowded' }
+end
+worker = worker or Worker.new(id)
+if ARGV[8] ~= '' then
+  worker.owner = ARGV[8]
+end
 if worker.incarnation ~= incarnation then
   if worker.state == Worker.RECYCLING then
     pool.recycle_ms = pool.now - worker.limit_at

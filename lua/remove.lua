@@ -3,8 +3,10 @@
 --
 -- KEYS     the pool's keys (lib/keys.lua)
 -- ARGV 1   worker id
+-- ARGV 2   who asks for it, as in register
 -- Returns  removed, active
 --          unknown_worker  no such worker
+--          not_yours       it belongs to another token
 --          unknown_pool    the pool has no policy
 -- Uses     Index Pool Worker
 -- Keeps    I2 I11
@@ -17,6 +19,9 @@ end
 local worker = Worker.read(ARGV[1])
 if not worker or worker.state == Worker.REMOVED then
   return { 'unknown_worker' }
+end
+if not Worker.is_of(worker, ARGV[2]) then
+  return { 'not_yours' }
 end
 worker.state, worker.heartbeat = Worker.REMOVED, pool.now
 Index.note_heartbeat(pool, worker)

@@ -8,6 +8,8 @@
 mod faults {
     mod clients;
     mod cluster;
+    mod exhaustion;
+    mod hostile;
     mod judge;
     mod listener;
     mod local_share;

@@ -3,6 +3,7 @@
 use crate::id::{PoolName, ProxyId, WorkerId};
 use crate::message::{BATCH_MAX, Operation};
 use serde::Deserialize;
+use std::fmt;
 
 /// Which requests need a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -124,6 +125,26 @@ pub struct OperationRule {
     pub operation: Operation,
 }
 
+/// A shared secret: it is sent, never shown.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+pub struct Token(String);
+
+impl Token {
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    fn is_fit(&self) -> bool {
+        self.0.len() >= 32 && self.0.bytes().all(|byte| byte.is_ascii_graphic())
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FilterConfig {
@@ -131,6 +152,9 @@ pub struct FilterConfig {
     /// The Envoy cluster that leads to the sidecar.
     #[serde(default = "default_sidecar")]
     pub sidecar: String,
+    /// What the sidecar's listener asks for, if it does.
+    #[serde(default)]
+    pub sidecar_token: Option<Token>,
     #[serde(default = "default_admit")]
     pub admit: Admit,
     /// Prefixes, compared without the query string.
@@ -237,6 +261,12 @@ impl FilterConfig {
             return value(
                 "sidecar",
                 "the name of the Envoy cluster that leads to the sidecar",
+            );
+        }
+        if self.sidecar_token.as_ref().is_some_and(|it| !it.is_fit()) {
+            return value(
+                "sidecar_token",
+                "a line of the sidecar's tokens.filter_file: 32 visible ASCII characters or more",
             );
         }
         if (self.admit == Admit::Paths) == self.paths.is_empty() {
@@ -384,6 +414,20 @@ mod tests {
         assert!(refused(r#"{"pool": "p", "watchdog_ms": 0}"#).contains("watchdog_ms"));
         assert!(refused(r#"{"pool": "p", "address_header": "X-A"}"#).contains("address_header"));
         assert!(refused("not json").contains("plugin configuration"));
+    }
+
+    #[test]
+    fn a_token_is_never_shown() {
+        let token = "0123456789abcdef0123456789abcdef";
+        let json = format!(r#"{{"pool": "p", "sidecar_token": "{token}"}}"#);
+        let config = FilterConfig::parse(json.as_bytes()).unwrap();
+        assert_eq!(config.sidecar_token.as_ref().unwrap().expose(), token);
+        assert!(!format!("{config:?}").contains(token));
+        let short = refused(r#"{"pool": "p", "sidecar_token": "secret"}"#);
+        assert!(
+            short.contains("sidecar_token") && !short.contains("secret"),
+            "{short}"
+        );
     }
 
     #[test]

@@ -90,6 +90,8 @@ pub struct Policy {
     pub max_lifetime: u32,
     /// Leases the whole pool may have at once; 0 for no limit but the workers'.
     pub global_conn: u32,
+    /// Workers the pool may have, those included that are not forgotten yet.
+    pub workers_max: u32,
     #[serde(deserialize_with = "section::section")]
     pub requests: Requests,
     #[serde(deserialize_with = "section::section")]
@@ -137,6 +139,7 @@ impl Default for Policy {
             max_concurrent: 2,
             max_lifetime: 0,
             global_conn: 0,
+            workers_max: 10_000,
             requests: Requests::default(),
             client: Client::default(),
             affinity: Affinity::default(),
@@ -188,6 +191,12 @@ impl Policy {
                 u64::from(self.max_concurrent),
                 (1..=u64::from(MAX_CONCURRENT_MAX)).contains(&u64::from(self.max_concurrent)),
                 "between 1 and 2097151",
+            ),
+            (
+                "workers_max",
+                u64::from(self.workers_max),
+                (1..=1_000_000).contains(&self.workers_max),
+                "between 1 and 1000000",
             ),
             (
                 "heartbeat_ttl_ms",

@@ -148,7 +148,7 @@ pub(crate) fn beat(vm: &Vm, request: &RenewRequest) -> Result<u32, Status> {
 /// Opens a call that hangs for as long as this VM lives.
 pub(crate) fn be_present(vm: &Vm, number: u64) -> Result<u32, Status> {
     let (holder, number) = (vm.id.to_string(), number.to_string());
-    let headers = vec![
+    let mut headers = vec![
         (":method", "GET"),
         (":path", PRESENCE_PATH),
         (":authority", "berth"),
@@ -156,6 +156,12 @@ pub(crate) fn be_present(vm: &Vm, number: u64) -> Result<u32, Status> {
         (HOLDER_HEADER, holder.as_str()),
         (PRESENCE_HEADER, number.as_str()),
     ];
+    let authorization = authorization(vm);
+    headers.extend(
+        authorization
+            .iter()
+            .map(|it| ("authorization", it.as_str())),
+    );
     host::call(Callout {
         cluster: &vm.config.sidecar,
         headers,
@@ -163,6 +169,12 @@ pub(crate) fn be_present(vm: &Vm, number: u64) -> Result<u32, Status> {
         // None: it is to hang.
         timeout: Duration::ZERO,
     })
+}
+
+/// For a sidecar that asks for a token.
+fn authorization(vm: &Vm) -> Option<String> {
+    let token = vm.config.sidecar_token.as_ref()?;
+    Some(format!("Bearer {}", token.expose()))
 }
 
 fn answer_timeout(vm: &Vm) -> Duration {
@@ -191,6 +203,12 @@ fn post_traced(
         ("content-type", "application/json"),
     ];
     headers.extend(traces.iter().map(|(name, value)| (*name, value.as_str())));
+    let authorization = authorization(vm);
+    headers.extend(
+        authorization
+            .iter()
+            .map(|it| ("authorization", it.as_str())),
+    );
     host::call(Callout {
         cluster: &vm.config.sidecar,
         headers,
@@ -208,9 +226,13 @@ pub(crate) fn is_answered(headers: usize) -> bool {
 }
 
 /// Whether the sidecar refused the message itself, or the store's script broke on it (500), so that
-/// repeating it cannot help.
+/// repeating it cannot help. It can where the message was not looked at: a token that is not known yet
+/// (401), a body that was slow (408).
 pub(crate) fn is_rejected(headers: usize) -> bool {
-    let is_final = |status: Vec<u8>| status.starts_with(b"4") || status == b"500";
+    let is_final = |status: Vec<u8>| match status.as_slice() {
+        b"401" | b"408" => false,
+        status => status.starts_with(b"4") || status == b"500",
+    };
     headers > 0
         && host::callout_header(SIDECAR_HEADER).is_some()
         && host::callout_header(":status").is_some_and(is_final)

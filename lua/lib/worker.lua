@@ -3,8 +3,9 @@
 local Worker = {}
 
 -- previous: its heartbeat before the last. sessions: as it told with the last. bound: leases that came
--- by their affinity, whatever its limit. origin: where clients reach it themselves.
-local WORKER = '>IIdddIddBBddBBBddddddIBc0Bc0Bc0Bc0Bc0'
+-- by their affinity, whatever its limit. origin: where clients reach it themselves. owner: who registered
+-- it, by the name of a token; empty where nobody was asked.
+local WORKER = '>IIdddIddBBddBBBddddddIBc0Bc0Bc0Bc0Bc0Bc0'
 
 Worker.AVAILABLE = 0
 Worker.DRAINING = 1 -- finishes its sessions and stays
@@ -31,7 +32,7 @@ function Worker.new(id)
     weight = 1, limit_at = 0, state = Worker.AVAILABLE, ejections = 0, ejected_at = 0,
     ejected_until = 0, open = 0, at_limit = 0, eligible = 0, clock = 0, scores = Worker.unranked(),
     previous = 0, sessions = Worker.UNTOLD, bound = 0, prefix = '', incarnation = '', address = '',
-    inputs = '', origin = '',
+    inputs = '', origin = '', owner = '',
   }
 end
 
@@ -46,8 +47,8 @@ function Worker.read(id)
     worker.max_concurrent, worker.weight, worker.limit_at, worker.state, worker.ejections,
     worker.ejected_at, worker.ejected_until, worker.open, worker.at_limit, worker.eligible,
     worker.clock, scores[1], scores[2], scores[3], worker.previous, worker.sessions,
-    worker.bound, worker.prefix, worker.incarnation, worker.address, worker.inputs, worker.origin =
-    struct.unpack(WORKER, text)
+    worker.bound, worker.prefix, worker.incarnation, worker.address, worker.inputs, worker.origin,
+    worker.owner = struct.unpack(WORKER, text)
   return worker
 end
 
@@ -60,7 +61,12 @@ function Worker.write(worker)
     worker.clock, scores[1], scores[2], scores[3], worker.previous, worker.sessions,
     worker.bound, #worker.prefix, worker.prefix,
     #worker.incarnation, worker.incarnation, #worker.address, worker.address,
-    #worker.inputs, worker.inputs, #worker.origin, worker.origin))
+    #worker.inputs, worker.inputs, #worker.origin, worker.origin, #worker.owner, worker.owner))
+end
+
+-- Whether whoever this is may speak for it. A token's holder may not for those of another's.
+function Worker.is_of(worker, owner)
+  return owner == '' or worker.owner == '' or worker.owner == owner
 end
 
 function Worker.is_fresh(pool, worker)

@@ -23,6 +23,13 @@ pub enum StoreError {
     UnknownPool(PoolName),
     #[error("pool {pool} has no worker {worker}")]
     UnknownWorker { pool: PoolName, worker: WorkerId },
+    /// Its name belongs to whoever registered it with another token.
+    #[error(
+        "pool {pool}: worker {worker} was registered with another worker token: take another name"
+    )]
+    OthersWorker { pool: PoolName, worker: WorkerId },
+    #[error("pool {0} has as many workers as its policy allows: raise workers_max, or remove some")]
+    Crowded(PoolName),
     /// The script and this binary disagree, which is a bug or a mixed installation.
     // Only its first word: what follows may name epochs, and whoever knows one may change its leases.
     #[error("pool {pool}: script {verb} answered {:?} and {} more", reply.first(), reply.len().saturating_sub(1))]

@@ -3,6 +3,8 @@
 //! `routes` (HTTP and JSON) → `store` (one function per verb) → `library` (the Lua text) and
 //! `keys` (what it touches) → `link` (the way to Redis) → `decode` (its answers).
 //!
+//! Before all that, `connection` accepts who comes, and `doors` decides who is let in.
+//!
 //! It has no state of its own worth keeping: any number of sidecars serve the same pools.
 //!
 //! `operator` is the other side: the commands that ask a running sidecar.
@@ -12,12 +14,14 @@ pub mod atomic;
 mod auditor;
 mod connection;
 mod decode;
+mod doors;
 pub mod error;
 pub mod explain;
 mod keys;
 pub mod lease_view;
 pub mod library;
 mod link;
+pub mod log;
 pub mod metrics;
 pub mod operator;
 pub mod plot;

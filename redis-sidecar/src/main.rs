@@ -6,13 +6,12 @@ use redis_sidecar::operator::OperatorError;
 use redis_sidecar::operator::explain::{self, Explain};
 use redis_sidecar::operator::leases::{self, Leases};
 use redis_sidecar::operator::policy::{self, PolicyCommand};
-use redis_sidecar::{acl, reference, serve, settings, simulate};
-use std::io::{IsTerminal, Write};
+use redis_sidecar::{acl, log, reference, serve, settings, simulate};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
-use tracing_subscriber::EnvFilter;
 
 /// Session-aware admission for Envoy fleets.
 #[derive(Debug, Parser)]
@@ -101,14 +100,7 @@ fn run_serve(config: Option<&Path>, print_config: bool) -> Result<(), Failure> {
         print!("{}", loaded.describe());
         return Ok(());
     }
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr)
-        // Whoever reads the log may go away; that must not end anything else.
-        .log_internal_errors(false)
-        .init();
+    log::start(loaded.settings.log_format);
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?

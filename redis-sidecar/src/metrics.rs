@@ -4,6 +4,7 @@
 //! workers and proxies are capped. No text of a client is ever a label.
 
 mod atomic;
+pub(crate) mod doors;
 mod pools;
 
 use crate::store::{Store, Unfit};
@@ -72,6 +73,7 @@ pub struct Metrics {
     handshake_seconds: Histograms,
     session_seconds: Histograms,
     pub(crate) atomic: atomic::Atomic,
+    pub(crate) doors: doors::Doors,
     proxies: Mutex<HashMap<ProxyId, Instant>>,
 }
 
@@ -103,6 +105,7 @@ impl Metrics {
             handshake_seconds: Family::new_with_constructor(session),
             session_seconds: Family::new_with_constructor(session),
             atomic: atomic::Atomic::default(),
+            doors: doors::Doors::default(),
             proxies: Mutex::default(),
         };
         let registry = &mut metrics.registry;
@@ -173,6 +176,7 @@ impl Metrics {
             metrics.session_seconds.clone(),
         );
         metrics.atomic.register(registry);
+        metrics.doors.register(registry);
         metrics
     }
 
@@ -292,5 +296,22 @@ impl Metrics {
 fn pool_label(pool: &PoolName) -> PoolLabel {
     PoolLabel {
         pool: pool.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn however_many_proxies_are_claimed_few_become_labels() {
+        let metrics = Metrics::new();
+        for number in 0..3 * PROXIES_MAX {
+            let proxy = ProxyId::parse(&format!("proxy-{number}")).unwrap();
+            metrics.seen(&proxy);
+        }
+        let text = metrics.encode(&[]).unwrap();
+        let labels = text.matches("websocket_proxy_instance{").count();
+        assert_eq!(labels, PROXIES_MAX);
     }
 }

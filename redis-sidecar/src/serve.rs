@@ -1,12 +1,20 @@
 //! Listening and shutting down.
 
+use crate::connection::Host;
+use crate::doors::Door;
+use crate::doors::keyring::Keyring;
+use crate::doors::tls::Certificates;
+use crate::routes::router;
 use crate::settings::{Listen, Settings};
 use crate::store::Store;
-use crate::{App, app, auditor, connection, reaper};
+use crate::{App, auditor, reaper};
+use rustix::process::{Resource, getrlimit};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -16,11 +24,16 @@ const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    #[error("cannot listen on {listen}: {error}; change `listen` or free the address")]
+    #[error(
+        "cannot listen on {listen}: {error}; change `listen` or `listeners`, or free the address"
+    )]
     Listen {
         listen: Listen,
         error: std::io::Error,
     },
+    /// A token or a certificate; the sentence names the setting.
+    #[error("{0}")]
+    Door(String),
     #[error("redis.url: {0}")]
     Redis(String),
 }
@@ -28,17 +41,9 @@ pub enum ServeError {
 /// Serves until `stop` is cancelled, then ends gracefully.
 pub async fn serve(settings: &Settings, stop: CancellationToken) -> Result<(), ServeError> {
     // First of all: a start that fails must not have changed anything in Redis.
-    let mut bound = Vec::new();
-    for listen in &settings.listen {
-        bound.push(
-            Bound::to(listen)
-                .await
-                .map_err(|error| ServeError::Listen {
-                    listen: listen.clone(),
-                    error,
-                })?,
-        );
-        info!(%listen, "listening");
+    let mut entrances = Vec::new();
+    for listener in listeners(settings)? {
+        entrances.push(Entrance::open(listener).await?);
     }
 
     let store = Store::start(&settings.redis, settings.pools.clone())
@@ -46,11 +51,7 @@ pub async fn serve(settings: &Settings, stop: CancellationToken) -> Result<(), S
     if settings.pools.is_empty() {
         warn!("no pool is configured: every question will be answered unknown_pool");
     }
-    let state = App::stopping_with(
-        store.clone(),
-        Duration::from_millis(settings.answer_timeout_ms),
-        stop.clone(),
-    );
+    let state = App::with_settings(store.clone(), settings, stop.clone());
     let reaper = tokio::spawn(reaper::run(
         store.clone(),
         state.presences().clone(),
@@ -62,18 +63,26 @@ pub async fn serve(settings: &Settings, stop: CancellationToken) -> Result<(), S
     });
     let applied = tokio::spawn(apply_pools(store));
 
-    let router = app(state);
     let mut sockets = Vec::new();
     let mut servers = JoinSet::new();
-    for bound in bound {
-        let (router, stop) = (router.clone(), stop.clone());
+    let connections_max = connections_max(settings, entrances.len());
+    for Entrance { listener, bound } in entrances {
+        let host = Arc::new(Host {
+            name: listener.address.to_string(),
+            router: router(state.clone(), &listener.door),
+            certificates: listener.certificates,
+            header_timeout: Duration::from_millis(settings.limits.header_timeout_ms),
+            places: Arc::new(Semaphore::new(connections_max)),
+            metrics: state.metrics(),
+            stop: stop.clone(),
+        });
         match bound {
             Bound::Tcp(listener) => {
-                servers.spawn(connection::serve_tcp(listener, router, stop));
+                servers.spawn(host.serve_tcp(listener));
             }
             Bound::Unix(listener, socket) => {
                 sockets.push(socket);
-                servers.spawn(connection::serve_unix(listener, router, stop));
+                servers.spawn(host.serve_unix(listener));
             }
         }
     }
@@ -91,6 +100,77 @@ pub async fn serve(settings: &Settings, stop: CancellationToken) -> Result<(), S
         warn!("some answers did not end in time");
     }
     Ok(())
+}
+
+/// One listener as the settings have it, with what it needs to know who comes.
+struct Listener {
+    address: Listen,
+    door: Door,
+    certificates: Option<Certificates>,
+}
+
+fn listeners(settings: &Settings) -> Result<Vec<Listener>, ServeError> {
+    let keyring = Arc::new(Keyring::open(settings).map_err(ServeError::Door)?);
+    let plain = settings.listen.iter().map(|address| {
+        Ok(Listener {
+            address: address.clone(),
+            door: Door::open(),
+            certificates: None,
+        })
+    });
+    let asking = settings.listeners.iter().map(|listener| {
+        let certificates = listener.tls.as_ref().map(Certificates::open).transpose();
+        if listener.address.is_remote() && listener.tls.is_none() {
+            warn!(listen = %listener.address, "tokens can be read on their way here: set listeners.tls");
+        }
+        Ok(Listener {
+            address: listener.address.clone(),
+            door: Door {
+                serves: listener.serves.clone(),
+                keyring: listener.tokens.then(|| keyring.clone()),
+            },
+            certificates: certificates.map_err(ServeError::Door)?,
+        })
+    });
+    plain.chain(asking).collect()
+}
+
+/// What the settings allow each listener, or what file descriptors there are for it.
+fn connections_max(settings: &Settings, listeners: usize) -> usize {
+    /// For Redis, the listeners themselves, and files that are read again.
+    const DESCRIPTORS_KEPT: u64 = 32;
+    let wanted = settings.limits.connections_max;
+    let Some(descriptors) = getrlimit(Resource::Nofile).current else {
+        return wanted;
+    };
+    let each = descriptors.saturating_sub(DESCRIPTORS_KEPT) / (listeners.max(1) as u64);
+    let possible = usize::try_from(each).unwrap_or(usize::MAX).max(1);
+    if possible < wanted {
+        info!(
+            possible,
+            wanted,
+            descriptors,
+            "fewer connections than limits.connections_max: raise `ulimit -n` for more"
+        );
+    }
+    wanted.min(possible)
+}
+
+struct Entrance {
+    listener: Listener,
+    bound: Bound,
+}
+
+impl Entrance {
+    async fn open(listener: Listener) -> Result<Self, ServeError> {
+        let bound = Bound::to(&listener.address).await;
+        let bound = bound.map_err(|error| ServeError::Listen {
+            listen: listener.address.clone(),
+            error,
+        })?;
+        info!(listen = %listener.address, "listening");
+        Ok(Self { listener, bound })
+    }
 }
 
 enum Bound {

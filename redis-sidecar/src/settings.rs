@@ -9,10 +9,12 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+pub use doors::{Api, Limits, Listener, Refused, Tls, TokenFiles, WorkerRules, WorkerToken};
 pub(crate) use load::parse_value;
 pub use load::{Loaded, load};
 pub use redis::{RedisSettings, SentinelLogin, TlsFiles};
 
+mod doors;
 mod load;
 mod redis;
 #[cfg(test)]
@@ -21,11 +23,16 @@ mod tests;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
-    /// Where to listen: `127.0.0.1:7070` or `unix:/run/berth/berth.sock`.
+    /// Where the whole API is served to everybody on this host: `127.0.0.1:7070` or
+    /// `unix:/run/berth/berth.sock`.
     pub listen: Vec<Listen>,
-    /// Whoever reaches the API can take and release every place, so an address that others can
-    /// reach must be asked for twice.
-    pub allow_remote: bool,
+    /// Doors that ask who comes, or serve a part of the API.
+    pub listeners: Vec<Listener>,
+    pub tokens: TokenFiles,
+    pub worker_tokens: Vec<WorkerToken>,
+    pub workers: WorkerRules,
+    pub limits: Limits,
+    pub log_format: LogFormat,
     /// How long a question may take; the filter waits 50 ms longer.
     pub answer_timeout_ms: u64,
     /// How often pools are looked after when nobody asks for a place.
@@ -40,7 +47,12 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             listen: vec![Listen::default()],
-            allow_remote: false,
+            listeners: vec![],
+            tokens: TokenFiles::default(),
+            worker_tokens: vec![],
+            workers: WorkerRules::default(),
+            limits: Limits::default(),
+            log_format: LogFormat::default(),
             answer_timeout_ms: 250,
             reap_ms: 500,
             audit_s: 60,
@@ -50,11 +62,31 @@ impl Default for Settings {
     }
 }
 
+/// What a line of the log looks like.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFormat {
+    #[default]
+    Text,
+    /// An object on each line.
+    Json,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Listen {
     Tcp(SocketAddr),
     Unix(PathBuf),
+}
+
+impl Listen {
+    /// Whether other hosts can reach it.
+    pub fn is_remote(&self) -> bool {
+        match self {
+            Self::Tcp(address) => !address.ip().to_canonical().is_loopback(),
+            Self::Unix(_) => false,
+        }
+    }
 }
 
 impl Default for Listen {
@@ -114,21 +146,7 @@ pub enum SettingsError {
 impl Settings {
     fn validate(&self) -> Result<(), SettingsError> {
         let refuse = |message: String| Err(SettingsError::Value(message));
-        if self.listen.is_empty() {
-            return refuse("listen must name at least one address".into());
-        }
-        for listen in &self.listen {
-            if let Listen::Tcp(address) = listen
-                && !address.ip().is_loopback()
-                && !self.allow_remote
-            {
-                return refuse(format!(
-                    "listen: {address} can be reached from other hosts, and whoever reaches the \
-                     API can take and release every place; listen on loopback or a Unix socket, \
-                     or set allow_remote = true on a network you trust"
-                ));
-            }
-        }
+        self.validate_doors().map_err(SettingsError::Value)?;
         if !(10..=60_000).contains(&self.answer_timeout_ms) {
             return refuse("answer_timeout_ms must be between 10 and 60000".into());
         }

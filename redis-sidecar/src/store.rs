@@ -11,6 +11,7 @@ mod workers;
 pub use crate::link::Unfit;
 pub use holders::{Reaped, Sign, Standing};
 pub use operators::AUDIT_LEASES_MAX;
+pub use workers::Speaker;
 
 use crate::error::StoreError;
 use crate::keys::{holder_key, pool_keys};

@@ -2,7 +2,7 @@
 //! must fail. (scripts/mutants.sh does the same with the core.)
 
 use crate::support::mutated;
-use crate::{admit, atomic, rebuild, reclaim, renew};
+use crate::{admit, atomic, rebuild, reclaim, renew, rights};
 
 /// A guard of the scripts, what stands in its place without it, and the test that notices.
 struct Guard {
@@ -12,7 +12,25 @@ struct Guard {
     test: fn(),
 }
 
-const GUARDS: [Guard; 30] = [
+const GUARDS: [Guard; 33] = [
+    Guard {
+        name: "a worker's name stays with its token",
+        with: "return owner == '' or worker.owner == '' or worker.owner == owner",
+        without: "return true",
+        test: rights::a_name_stays_with_its_token_whatever_is_said,
+    },
+    Guard {
+        name: "a lifetime is never lowered",
+        with: "worker.lifetime = math.max(worker.lifetime, tonumber(ARGV[6]))",
+        without: "worker.lifetime, worker.state = tonumber(ARGV[6]), Worker.AVAILABLE",
+        test: rights::no_worker_lowers_its_lifetime_by_what_it_says,
+    },
+    Guard {
+        name: "a pool's number of workers",
+        with: "redis.call('HLEN', Keys.workers) >= pool.policy.workers_max",
+        without: "false",
+        test: rights::a_pool_has_no_more_workers_than_it_may_have,
+    },
     Guard {
         name: "a worker's limit",
         with: "return worker.active < ",

@@ -1,33 +1,11 @@
 //! Listening: what a start may replace, and what an end may take away.
 
+use crate::support::server::Server;
 use crate::support::{Pool, Redis, eventually};
-use redis_sidecar::serve::{ServeError, serve};
+use redis_sidecar::serve::ServeError;
 use redis_sidecar::settings::{Listen, Settings};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
-
-struct Server {
-    stop: CancellationToken,
-    task: JoinHandle<Result<(), ServeError>>,
-}
-
-impl Server {
-    fn start(settings: Settings) -> Self {
-        let stop = CancellationToken::new();
-        let stopped = stop.clone();
-        Self {
-            stop,
-            task: tokio::spawn(async move { serve(&settings, stopped).await }),
-        }
-    }
-
-    async fn end(self) -> Result<(), ServeError> {
-        self.stop.cancel();
-        self.task.await.expect("no panic")
-    }
-}
 
 fn settings(redis: &Redis, socket: &Path) -> Settings {
     Settings {

@@ -15,6 +15,7 @@ use harness::process::Process;
 use harness::redis::Redis;
 use harness::sidecar::{self, Sidecar};
 use harness::wait::eventually;
+use serde_json::json;
 use settings::Settings;
 use std::io::Write;
 use std::net::SocketAddr;
@@ -154,6 +155,9 @@ fn start_sidecars(settings: &Settings, redis: &Redis, logs: &Path) -> Vec<Sideca
             },
             reap_ms: 500,
             patience_ms: None,
+            log_level: "info",
+            guarded: None,
+            more: json!({}),
         };
         Sidecar::start(settings, logs)
     };
@@ -223,6 +227,7 @@ fn start_envoys(
             restarts: Restarts::Cold,
             filter: Filter::Shipped,
             verify_tokens: false,
+            sidecar_transport: None,
         };
         Envoy::start(settings, |_| {}, logs)
     };

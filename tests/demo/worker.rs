@@ -6,6 +6,7 @@ use harness::http::Target;
 use harness::worker::{Settings, Worker};
 use hyper::StatusCode;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -20,6 +21,9 @@ struct Flags {
     /// The sidecar to register with: http://host:port or unix:/path
     #[arg(long, default_value = "http://127.0.0.1:7070")]
     sidecar: Target,
+    /// A file with a worker's token, where the sidecar asks for one
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
     /// The pool to join
     #[arg(long, default_value = "demo")]
     pool: PoolName,
@@ -50,9 +54,12 @@ struct Flags {
 }
 
 impl Flags {
-    fn settings(self) -> Settings {
-        Settings {
+    fn settings(self) -> std::io::Result<Settings> {
+        let token = self.token_file.map(std::fs::read_to_string).transpose()?;
+        let first = |text: String| text.lines().next().unwrap_or_default().trim().to_owned();
+        Ok(Settings {
             sidecar: self.sidecar,
+            token: token.map(first),
             pool: self.pool,
             id: self.id,
             listen: self.listen,
@@ -62,13 +69,18 @@ impl Flags {
             restart: Duration::from_millis(self.restart_ms),
             max_concurrent: self.max_concurrent,
             fail_upgrade_with: self.fail_upgrade_with,
-        }
+        })
     }
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    match run(Flags::parse().settings()).await {
+    let settings = Flags::parse().settings();
+    let ended = match settings {
+        Ok(settings) => run(settings).await,
+        Err(error) => Err(error),
+    };
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("demo-worker: {error}");

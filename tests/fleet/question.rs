@@ -35,6 +35,7 @@ impl Interview {
             restarts: Restarts::Cold,
             filter: Filter::Shipped,
             verify_tokens: false,
+            sidecar_transport: None,
         };
         let adjust = |filter: &mut Value| {
             filter["admit"] = json!("everything");

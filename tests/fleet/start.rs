@@ -36,6 +36,7 @@ async fn a_bad_plugin_configuration_stops_envoy_with_a_message_that_names_the_se
         restarts: envoy::Restarts::Cold,
         filter: envoy::Filter::Shipped,
         verify_tokens: false,
+        sidecar_transport: None,
     };
     let spoil = |filter: &mut serde_json::Value| filter["watchdog_msec"] = json!(1);
     let envoy = Envoy::start(settings, spoil, directory.path());
@@ -47,7 +48,7 @@ async fn a_bad_plugin_configuration_stops_envoy_with_a_message_that_names_the_se
 #[test]
 fn a_bad_setting_stops_the_sidecar_with_a_message_that_names_it() {
     assert!(refusal("BERTH__REAP_MSEC", "1").contains("BERTH__REAP_MSEC"));
-    assert!(refusal("BERTH__LISTEN", r#"["0.0.0.0:1"]"#).contains("allow_remote"));
+    assert!(refusal("BERTH__LISTEN", r#"["0.0.0.0:1"]"#).contains("[[listeners]]"));
     assert!(refusal("BERTH__REDIS__URL", "http://x").contains("redis.url"));
 }
 

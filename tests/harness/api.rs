@@ -8,7 +8,8 @@ use admission::message::{
     WorkerAnswer,
 };
 use admission::policy::Policy;
-use hyper::Method;
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE};
+use hyper::{Method, Request};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -18,6 +19,7 @@ use std::collections::BTreeMap;
 pub struct Api {
     target: Target,
     pool: PoolName,
+    token: Option<String>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -106,34 +108,58 @@ impl PoolView {
 
 impl Api {
     pub fn new(target: Target, pool: PoolName) -> Self {
-        Self { target, pool }
+        Self {
+            target,
+            pool,
+            token: None,
+        }
+    }
+
+    /// For a sidecar that asks for one.
+    pub fn with_token(self, token: Option<String>) -> Self {
+        Self { token, ..self }
+    }
+
+    async fn get(&self, path: &str) -> Result<Answer, Failure> {
+        self.send(Method::GET, path, String::new()).await
+    }
+
+    async fn send(&self, method: Method, path: &str, body: String) -> Result<Answer, Failure> {
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(CONTENT_TYPE, "application/json");
+        if let Some(token) = &self.token {
+            request = request.header(AUTHORIZATION, format!("Bearer {token}"));
+        }
+        http::send(&self.target, request.body(http::Body::from(body))?).await
     }
 
     pub async fn is_ready(&self) -> bool {
-        let answer = http::get(&self.target, "/readyz").await;
+        let answer = self.get("/readyz").await;
         answer.is_ok_and(|answer| answer.status() == 200)
     }
 
     pub async fn view(&self) -> Result<PoolView, Failure> {
         let path = format!("/v1/pools/{}", self.pool);
-        json(http::get(&self.target, &path).await?)
+        json(self.get(&path).await?)
     }
 
     /// Who holds what.
     pub async fn leases(&self) -> Result<Vec<Value>, Failure> {
         let path = format!("/v1/pools/{}/leases", self.pool);
-        json(http::get(&self.target, &path).await?)
+        json(self.get(&path).await?)
     }
 
     /// Drift between what the store counts and what it has.
     pub async fn audit(&self) -> Result<Value, Failure> {
         let path = format!("/v1/pools/{}/audit", self.pool);
-        json(http::get(&self.target, &path).await?)
+        json(self.get(&path).await?)
     }
 
     pub async fn renew(&self, request: &RenewRequest) -> Result<RenewAnswer, Failure> {
         let body = serde_json::to_string(request)?;
-        json(http::send_json(&self.target, Method::POST, RENEW_PATH, body).await?)
+        json(self.send(Method::POST, RENEW_PATH, body).await?)
     }
 
     /// Replaces the pool's whole policy; the answer is the new one's version.
@@ -144,12 +170,12 @@ impl Api {
         }
         let path = format!("/v1/pools/{}/policy", self.pool);
         let body = serde_json::to_string(policy)?;
-        let answer = http::send_json(&self.target, Method::PUT, &path, body).await?;
+        let answer = self.send(Method::PUT, &path, body).await?;
         Ok(json::<Applied>(answer)?.version)
     }
 
     pub async fn metrics(&self) -> Result<String, Failure> {
-        let answer = http::get(&self.target, "/metrics").await?;
+        let answer = self.get("/metrics").await?;
         Ok(String::from_utf8(answer.into_body().to_vec())?)
     }
 
@@ -165,12 +191,12 @@ impl Api {
 
     pub async fn admit(&self, request: &AdmitRequest) -> Result<AdmitAnswer, Failure> {
         let body = serde_json::to_string(request)?;
-        json(http::send_json(&self.target, Method::POST, ADMIT_PATH, body).await?)
+        json(self.send(Method::POST, ADMIT_PATH, body).await?)
     }
 
     pub async fn release(&self, request: &ReleaseRequest) -> Result<ReleaseAnswer, Failure> {
         let body = serde_json::to_string(request)?;
-        json(http::send_json(&self.target, Method::POST, RELEASE_PATH, body).await?)
+        json(self.send(Method::POST, RELEASE_PATH, body).await?)
     }
 
     /// Gives back what the test's own proxy was given.
@@ -196,7 +222,7 @@ impl Api {
         request: &RegisterRequest,
     ) -> Result<WorkerAnswer, Failure> {
         let body = serde_json::to_string(request)?;
-        json(http::send_json(&self.target, Method::PUT, &self.path(worker, ""), body).await?)
+        json(self.send(Method::PUT, &self.path(worker, ""), body).await?)
     }
 
     pub async fn heartbeat(
@@ -206,17 +232,17 @@ impl Api {
     ) -> Result<WorkerAnswer, Failure> {
         let path = self.path(worker, "/heartbeat");
         let body = serde_json::to_string(request)?;
-        json(http::send_json(&self.target, Method::POST, &path, body).await?)
+        json(self.send(Method::POST, &path, body).await?)
     }
 
     pub async fn drain(&self, worker: &WorkerId) -> Result<(), Failure> {
         let path = self.path(worker, "/drain");
-        expect_success(&http::send_json(&self.target, Method::POST, &path, String::new()).await?)
+        expect_success(&self.send(Method::POST, &path, String::new()).await?)
     }
 
     pub async fn remove(&self, worker: &WorkerId) -> Result<(), Failure> {
         let path = self.path(worker, "");
-        expect_success(&http::send_json(&self.target, Method::DELETE, &path, String::new()).await?)
+        expect_success(&self.send(Method::DELETE, &path, String::new()).await?)
     }
 
     fn path(&self, worker: &WorkerId, verb: &str) -> String {

@@ -12,7 +12,7 @@ pub enum Part {
 
 /// The settings of the filter that docs/limits.md shows under this name.
 pub fn filter_example(name: &str) -> Value {
-    match serde_json::from_str(&example(name, "json")) {
+    match serde_json::from_str(&limits_example(name, "json")) {
         Ok(settings) => settings,
         Err(error) => panic!("the example {name} is not JSON: {error}"),
     }
@@ -20,25 +20,27 @@ pub fn filter_example(name: &str) -> Value {
 
 /// The part of a policy that it shows.
 pub fn policy_example(name: &str) -> Value {
-    match toml::from_str(&example(name, "toml")) {
+    match toml::from_str(&limits_example(name, "toml")) {
         Ok(settings) => settings,
         Err(error) => panic!("the example {name} is not TOML: {error}"),
     }
 }
 
+fn limits_example(name: &str, language: &str) -> String {
+    match block("docs/limits.md", name, language) {
+        Some(block) => block,
+        None => panic!("docs/limits.md has no example {name} in {language}"),
+    }
+}
+
 /// The block of this language behind the comment `<!-- example: name -->`.
-fn example(name: &str, language: &str) -> String {
-    let file = paths::top().join("docs/limits.md");
+pub fn block(file: &str, name: &str, language: &str) -> Option<String> {
+    let file = paths::top().join(file);
     let text = match std::fs::read_to_string(&file) {
         Ok(text) => text,
         Err(error) => panic!("{}: {error}", file.display()),
     };
     let start = format!("<!-- example: {name} -->\n```{language}\n");
-    let block = text
-        .split_once(&start)
-        .and_then(|(_, rest)| rest.split_once("```"));
-    match block {
-        Some((block, _)) => block.to_owned(),
-        None => panic!("docs/limits.md has no example {name} in {language}"),
-    }
+    let (_, rest) = text.split_once(&start)?;
+    Some(rest.split_once("```")?.0.to_owned())
 }

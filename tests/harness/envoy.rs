@@ -55,6 +55,8 @@ pub struct Settings {
     pub filter: Filter,
     /// Clients need a token: see `tokens`.
     pub verify_tokens: bool,
+    /// How the sidecar is reached where it asks for TLS: the cluster's `transport_socket`.
+    pub sidecar_transport: Option<Value>,
 }
 
 /// Which build of the filter.

@@ -2,9 +2,11 @@
 //!
 //! `let fleet = Fleet::new().envoys(2).workers(1).max_concurrent(2).up().await;`
 
+mod guarded;
 mod running;
 mod start;
 
+pub use guarded::WORKER_TOKEN;
 pub use running::RunningFleet;
 
 use crate::docs::{self, Part};
@@ -12,7 +14,7 @@ use crate::envoy::{Filter, Listeners, Restarts, RouteBy};
 use crate::redis::{self, Persistence, WallClock};
 use admission::id::PoolName;
 use admission::policy::{Policy, Strategy};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fmt;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -44,6 +46,9 @@ pub struct Fleet {
     restarts: Restarts,
     filter: Filter,
     verify_tokens: bool,
+    sidecar_settings: Value,
+    log_level: &'static str,
+    guarded: Option<&'static str>,
     adjust_filter: AdjustFilter,
 }
 
@@ -92,6 +97,9 @@ impl Fleet {
             restarts: Restarts::Cold,
             filter: Filter::Shipped,
             verify_tokens: false,
+            sidecar_settings: json!({}),
+            log_level: "info",
+            guarded: None,
             adjust_filter: Box::new(|_| {}),
         }
     }
@@ -142,6 +150,28 @@ impl Fleet {
     pub fn verify_tokens(self) -> Self {
         Self {
             verify_tokens: true,
+            ..self
+        }
+    }
+
+    /// Further settings of every sidecar, as its file has them.
+    pub fn sidecar_settings(self, sidecar_settings: Value) -> Self {
+        Self {
+            sidecar_settings,
+            ..self
+        }
+    }
+
+    /// How much sidecars say, as in `RUST_LOG`.
+    pub fn log_level(self, log_level: &'static str) -> Self {
+        Self { log_level, ..self }
+    }
+
+    /// Sidecars are reached through the door that docs/listeners.md shows under this name: by Envoys if
+    /// it serves them, by workers if it serves those.
+    pub fn guarded(self, example: &'static str) -> Self {
+        Self {
+            guarded: Some(example),
             ..self
         }
     }
@@ -313,7 +343,7 @@ pub fn pool() -> PoolName {
 }
 
 /// What the example says takes the place of what was there, setting by setting.
-fn merge(settings: &mut Value, example: Value) {
+pub(crate) fn merge(settings: &mut Value, example: Value) {
     match (settings.as_object_mut(), example) {
         (Some(settings), Value::Object(example)) => {
             for (name, value) in example {

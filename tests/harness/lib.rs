@@ -10,7 +10,8 @@
 //! | `worker` | a worker that registers, serves, recycles; as a task here or as `demo-worker` |
 //! | `backend` | where requests without a lease go |
 //! | `decoy` | a server that nobody may reach |
-//! | `docs` | the examples in docs/limits.md |
+//! | `docs` | the examples in docs/ |
+//! | `certificates` | a CA, and whom it has signed |
 //! | `scribe` | a sidecar that only writes down what it is asked |
 //! | `client` | what clients do: WebSockets over HTTP/1.1 and HTTP/2, plain requests, raw bytes |
 //! | `history` | whether a worker ever had a session too many, by the workers' own journals |
@@ -24,6 +25,7 @@
 
 pub mod api;
 pub mod backend;
+pub mod certificates;
 pub mod client;
 pub mod clock;
 pub mod cluster;

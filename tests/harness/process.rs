@@ -2,7 +2,9 @@
 
 use crate::ports;
 use crate::wait::eventually;
-use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
+use rustix::process::{
+    Pid, Resource, Rlimit, Signal, kill_process, prlimit, set_parent_process_death_signal,
+};
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -103,6 +105,41 @@ impl Process {
         if let Err(error) = kill_process(self.pid, signal) {
             panic!("{}: cannot send {signal:?}: {error}", self.name);
         }
+    }
+
+    /// Limits what it may have from now on; returns the former limit.
+    pub fn limit(&self, resource: Resource, current: Option<u64>) -> Option<u64> {
+        let former = prlimit(
+            Some(self.pid),
+            resource,
+            Rlimit {
+                current,
+                maximum: None,
+            },
+        );
+        match former {
+            Ok(former) => former.current,
+            Err(error) => panic!("{}: cannot limit {resource:?}: {error}", self.name),
+        }
+    }
+
+    /// Files and sockets it has open.
+    pub fn descriptors(&self) -> u64 {
+        let open = fs::read_dir(format!("/proc/{}/fd", self.pid));
+        open.map_or(0, |open| open.count() as u64)
+    }
+
+    /// Its memory, in KiB: `VmRSS`, what it uses, or `VmSize`, what it has asked for.
+    pub fn memory_kib(&self, kind: &str) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix(kind));
+        let figure = line.and_then(|line| line.trim_matches(':').split_whitespace().next());
+        figure.and_then(|figure| figure.parse().ok()).unwrap_or(0)
+    }
+
+    /// All that it has said.
+    pub fn log(&self) -> Vec<u8> {
+        fs::read(&self.log).unwrap_or_default()
     }
 
     /// How many lines of its log contain this.

@@ -1,13 +1,14 @@
 //! One `berth serve`.
 
 use crate::api::Api;
+use crate::fleet::merge;
 use crate::http::Target;
 use crate::paths;
 use crate::process::Process;
 use crate::wait::eventually;
 use admission::id::PoolName;
 use admission::policy::Policy;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,6 +25,12 @@ pub struct Settings {
     pub reap_ms: u64,
     /// How long Redis and an answer may take, where it is not to be the default.
     pub patience_ms: Option<u64>,
+    /// As in `RUST_LOG`.
+    pub log_level: &'static str,
+    /// A door that asks who comes; then Envoy uses that.
+    pub guarded: Option<SocketAddr>,
+    /// Further settings, as the file has them.
+    pub more: Value,
 }
 
 #[derive(Debug)]
@@ -55,9 +62,10 @@ impl Sidecar {
 
     /// Where Envoy finds it.
     pub fn door(&self) -> Target {
-        match &self.settings.socket {
-            Some(path) => Target::Unix(path.clone()),
-            None => self.target(),
+        match (&self.settings.socket, self.settings.guarded) {
+            (_, Some(address)) => Target::from(address),
+            (Some(path), None) => Target::Unix(path.clone()),
+            (None, None) => self.target(),
         }
     }
 
@@ -90,6 +98,7 @@ fn launch(settings: &Settings, directory: &Path) -> Process {
         .arg("serve")
         .arg("--config")
         .arg(&file)
+        .env("RUST_LOG", settings.log_level)
         .current_dir(directory);
     let log = directory.join(format!("{}.log", settings.name));
     Process::start(&settings.name, &mut command, log)
@@ -103,6 +112,8 @@ fn toml(settings: &Settings) -> String {
     let mut file = json!({
         "listen": listen,
         "reap_ms": settings.reap_ms,
+        // All of a fleet is on this machine.
+        "workers": {"allow": ["127.0.0.0/8"]},
         "redis": {"url": settings.redis_url},
         "pools": {settings.pool.as_str(): settings.policy},
     });
@@ -110,6 +121,7 @@ fn toml(settings: &Settings) -> String {
         file["answer_timeout_ms"] = json!(patience_ms);
         file["redis"]["timeout_ms"] = json!(patience_ms);
     }
+    merge(&mut file, settings.more.clone());
     match toml::to_string(&file) {
         Ok(text) => text,
         Err(error) => panic!("{}: {error}", settings.name),

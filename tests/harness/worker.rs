@@ -23,6 +23,8 @@ use tokio::task::JoinHandle;
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub sidecar: Target,
+    /// Where the sidecar asks for one.
+    pub token: Option<String>,
     pub pool: PoolName,
     pub id: WorkerId,
     pub listen: SocketAddr,
@@ -63,6 +65,7 @@ impl Worker {
             site.clone(),
         ))));
         let api = Api::new(settings.sidecar.clone(), settings.pool.clone());
+        let api = api.with_token(settings.token.clone());
         let agent = agent::Agent::new(settings.clone(), address, site.clone(), serving.clone());
         Ok(Self {
             id: settings.id.clone(),

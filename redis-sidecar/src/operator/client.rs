@@ -1,21 +1,24 @@
 //! The sidecar's API from the other side: one request over one connection of its own.
 
+use crate::doors::tls::{self, Identity};
 use crate::settings::Listen;
 use admission::message::{ErrorAnswer, SIDECAR_HEADER};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use hyper::client::conn::http1;
-use hyper::header::{CONTENT_TYPE, HOST};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::TlsConnector;
 
 /// A sidecar answers within its own budget, a quarter of a second by default; a policy change in a
 /// large pool takes as long again. One that is silent for this long will not speak.
@@ -25,6 +28,8 @@ const SILENCE_MAX: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
     Tcp(String),
+    /// The same with TLS: `https://host:port`.
+    Tls(String),
     Unix(PathBuf),
 }
 
@@ -46,13 +51,16 @@ impl FromStr for Address {
         if path.starts_with('/') {
             return Ok(Self::Unix(path.into()));
         }
-        let authority = text.strip_prefix("http://").unwrap_or(text);
+        let (authority, kind): (_, fn(String) -> Self) = match text.strip_prefix("https://") {
+            Some(authority) => (authority, Self::Tls),
+            None => (text.strip_prefix("http://").unwrap_or(text), Self::Tcp),
+        };
         let authority = authority.strip_suffix('/').unwrap_or(authority);
         match authority.rsplit_once(':') {
             Some((host, port)) if is_host(host) && port.parse::<u16>().is_ok() => {
-                Ok(Self::Tcp(authority.to_owned()))
+                Ok(kind(authority.to_owned()))
             }
-            Some(_) | None => Err("expected host:port, unix:/path or /path"),
+            Some(_) | None => Err("expected host:port, https://host:port, unix:/path or /path"),
         }
     }
 }
@@ -71,6 +79,7 @@ impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp(authority) => f.write_str(authority),
+            Self::Tls(authority) => write!(f, "https://{authority}"),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }
@@ -96,14 +105,62 @@ pub enum OperatorError {
     Input { what: String, reason: String },
 }
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Client {
     address: Address,
+    /// The header's value, marked as secret.
+    authorization: Option<HeaderValue>,
+    tls: Option<TlsConnector>,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Client").field(&self.address).finish()
+    }
+}
+
+/// The files that an operator's command may need.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Credentials {
+    pub(crate) token_file: Option<PathBuf>,
+    pub(crate) ca_file: Option<PathBuf>,
+    pub(crate) identity: Option<Identity>,
 }
 
 impl Client {
     pub fn new(address: Address) -> Self {
-        Self { address }
+        Self {
+            address,
+            authorization: None,
+            tls: None,
+        }
+    }
+
+    pub(crate) fn with(self, credentials: &Credentials) -> Result<Self, OperatorError> {
+        let input = |what: &str, reason: String| OperatorError::Input {
+            what: what.to_owned(),
+            reason,
+        };
+        let tls = match (&self.address, &credentials.ca_file) {
+            (Address::Tls(_), Some(ca)) => {
+                let config = tls::client(ca, credentials.identity.as_ref());
+                let config = config.map_err(|reason| input("TLS", reason))?;
+                Some(TlsConnector::from(Arc::new(config)))
+            }
+            (Address::Tls(_), None) => {
+                let reason = "https needs --ca-file: the CA that signed the sidecar's certificate";
+                return Err(input("--sidecar", reason.into()));
+            }
+            (Address::Tcp(_) | Address::Unix(_), _) => None,
+        };
+        let authorization = (credentials.token_file.as_deref())
+            .map(|file| bearer(file).map_err(|reason| input("--token-file", reason)))
+            .transpose()?;
+        Ok(Self {
+            authorization,
+            tls,
+            ..self
+        })
     }
 
     pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, OperatorError> {
@@ -135,7 +192,13 @@ impl Client {
             address: self.address.clone(),
             reason,
         };
-        let exchange = async { self.exchange(request?).await };
+        let exchange = async {
+            let mut request = request?;
+            if let Some(value) = &self.authorization {
+                request.headers_mut().insert(AUTHORIZATION, value.clone());
+            }
+            self.exchange(request).await
+        };
         let response = tokio::time::timeout(SILENCE_MAX, exchange)
             .await
             .map_err(|_| unreachable(format!("silent for {} s", SILENCE_MAX.as_secs())))?
@@ -147,6 +210,14 @@ impl Client {
         match &self.address {
             Address::Tcp(authority) => {
                 let stream = TcpStream::connect(authority).await?;
+                exchange(stream, authority, request).await
+            }
+            Address::Tls(authority) => {
+                let connector = (self.tls.as_ref()).ok_or("https needs --ca-file")?;
+                let stream = TcpStream::connect(authority).await?;
+                let host = authority.rsplit_once(':').map_or("", |(host, _)| host);
+                let host = host.trim_matches(['[', ']']).to_owned();
+                let stream = connector.connect(host.try_into()?, stream).await?;
                 exchange(stream, authority, request).await
             }
             Address::Unix(path) => {
@@ -175,6 +246,19 @@ impl Client {
             Err(OperatorError::Refused(refusal))
         }
     }
+}
+
+/// The first token of the file, as a header's value.
+fn bearer(file: &Path) -> Result<HeaderValue, String> {
+    let text =
+        std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let mut lines = text.lines().map(str::trim);
+    let token = lines.find(|line| !line.is_empty() && !line.starts_with('#'));
+    let token = token.ok_or_else(|| format!("{}: there is no token in it", file.display()))?;
+    let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
+        .map_err(|_| format!("{}: its token is not of visible ASCII", file.display()))?;
+    value.set_sensitive(true);
+    Ok(value)
 }
 
 /// What can go wrong on the way there and back; for people only.
@@ -208,6 +292,7 @@ mod tests {
             ("localhost:7070", tcp("localhost:7070")),
             ("http://sidecar:7070/", tcp("sidecar:7070")),
             ("[::1]:7070", tcp("[::1]:7070")),
+            ("https://h:1/", Ok(Address::Tls("h:1".into()))),
             ("unix:/run/b.sock", Ok(Address::Unix("/run/b.sock".into()))),
             ("/run/b.sock", Ok(Address::Unix("/run/b.sock".into()))),
         ] {
@@ -217,7 +302,7 @@ mod tests {
             assert!(wrong.parse::<Address>().is_err(), "{wrong}");
         }
         for wrong in [
-            "https://host:7070",
+            "https://host",
             "http://host:7070/v1",
             "::1:7070",
             "unix:b.sock",

@@ -51,7 +51,7 @@ pub async fn run(explain: Explain) -> Result<String, OperatorError> {
         own: explain.own,
     };
     let path = format!("/v1/pools/{}/explain", explain.pool);
-    let client = explain.sidecar.client();
+    let client = explain.sidecar.client()?;
     let explanation: Explanation = client.send(Method::POST, &path, &request).await?;
     if explain.json {
         let text = serde_json::to_string_pretty(&explanation).unwrap_or_default();

@@ -21,7 +21,7 @@ pub struct Leases {
 /// Returns what to print.
 pub async fn run(leases: Leases) -> Result<String, OperatorError> {
     let path = format!("/v1/pools/{}/leases", leases.pool);
-    let found: Vec<LeaseView> = leases.sidecar.client().get(&path).await?;
+    let found: Vec<LeaseView> = leases.sidecar.client()?.get(&path).await?;
     Ok(if leases.json {
         pretty(&found)
     } else {
@@ -32,7 +32,7 @@ pub async fn run(leases: Leases) -> Result<String, OperatorError> {
 /// Returns what to print, and how far the figures are off in all.
 pub async fn audit(leases: Leases) -> Result<(String, u64), OperatorError> {
     let path = format!("/v1/pools/{}/audit", leases.pool);
-    let found: Audit = leases.sidecar.client().get(&path).await?;
+    let found: Audit = leases.sidecar.client()?.get(&path).await?;
     let text = if leases.json {
         pretty(&found)
     } else {

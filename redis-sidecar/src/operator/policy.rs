@@ -120,7 +120,7 @@ impl InForce {
 pub async fn run(command: PolicyCommand) -> Result<String, OperatorError> {
     match command {
         PolicyCommand::Show { pool, sidecar } => {
-            let shown = InForce::of(&pool, &sidecar.client()).await?;
+            let shown = InForce::of(&pool, &sidecar.client()?).await?;
             Ok(format!("{:#}\n", shown.policy))
         }
         PolicyCommand::Set(set) => set.run().await,
@@ -129,7 +129,7 @@ pub async fn run(command: PolicyCommand) -> Result<String, OperatorError> {
 
 impl Set {
     async fn run(self) -> Result<String, OperatorError> {
-        let (client, pool) = (self.sidecar.client(), self.pool);
+        let (client, pool) = (self.sidecar.client()?, self.pool);
         let policy = match &self.file {
             Some(file) => read_policy(file)?,
             None => {

@@ -3,6 +3,8 @@ use super::{Setting, settings};
 pub(super) const SETTINGS: &[Setting] = settings! {
     "pool", "a pool's name", "\"demo\"", "the pool whose workers get the requests";
     "sidecar", "a cluster's name", "\"berth_sidecar\"", "the cluster that leads to the sidecar";
+    "sidecar_token", "32 visible ASCII characters or more", "\"6f1d…\"",
+        "the token that the sidecar's listener asks for: [listeners.md](listeners.md)";
     "admit", "upgrades, paths, everything", "\"everything\"", "which requests need a lease";
     "paths", "prefixes", "[\"/ws\"]", "with `\"admit\": \"paths\"`: which those are";
     "operations", "a list of path and operation (query, execute, begin)",

@@ -9,6 +9,8 @@ pub(super) const SETTINGS: &[Setting] = settings! {
         "sessions a worker may have before it is told to restart; 0: no limit";
     "global_conn", "0 to 4294967295 sessions", "500",
         "sessions the whole pool may have at once; 0: no limit but the workers'";
+    "workers_max", "1 to 1000000 workers", "10000",
+        "workers the pool may have, those included that are gone but not forgotten";
     "requests.rate", "count/time: ms, s, min, h, d", "60/min",
         "how often the pool admits, in the whole fleet; left out: no limit";
     "requests.burst", "1 to 1000000", "60",

@@ -25,7 +25,12 @@ fn listed(settings: &[super::Setting]) -> BTreeSet<String> {
 
 #[test]
 fn every_setting_of_the_sidecar_is_on_the_page() {
-    let defaults = serde_json::to_value(Settings::default()).unwrap();
+    let files = json!({"filter_file": "f", "operator_file": "o", "metrics_file": "m"});
+    let whole = Settings {
+        tokens: serde_json::from_value(files).unwrap(),
+        ..Settings::default()
+    };
+    let defaults = serde_json::to_value(whole).unwrap();
     assert_eq!(names(&defaults, "", &["pools"]), listed(sidecar::SETTINGS));
 }
 

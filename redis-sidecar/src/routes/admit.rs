@@ -1,25 +1,30 @@
 use super::extract::Body;
 use super::{ApiError, App};
+use crate::doors::crowd::Room;
 use crate::error::StoreError;
 use admission::message::{AdmitAnswer, AdmitRequest, Release};
 use axum::Json;
 use axum::extract::State;
 use std::time::Instant;
 use tokio::sync::oneshot;
+use tracing::Instrument;
 
 pub(super) async fn admit(
     State(app): State<App>,
-    Body(request): Body<AdmitRequest>,
+    Body(request, _held): Body<AdmitRequest>,
 ) -> Result<Json<AdmitAnswer>, ApiError> {
     if request.lease.epoch != request.holder.epoch {
         return Err(ApiError::bad_request("the lease belongs to another holder"));
     }
+    let room = app.room()?;
     app.metrics.seen(&request.holder.proxy);
     let (tell, hear) = oneshot::channel();
-    tokio::spawn(ask(app.clone(), request, tell));
+    tokio::spawn(ask(app.clone(), request, room, tell).in_current_span());
     let ended = || StoreError::Unavailable("the question was dropped".into());
     let answer = app
-        .within_budget(async { hear.await.unwrap_or_else(|_| Err(ended())) })
+        .wait(app.answer_timeout, async {
+            hear.await.unwrap_or_else(|_| Err(ended()))
+        })
         .await?;
     Ok(Json(answer))
 }
@@ -29,6 +34,7 @@ pub(super) async fn admit(
 async fn ask(
     app: App,
     request: AdmitRequest,
+    _room: Room,
     tell: oneshot::Sender<Result<AdmitAnswer, StoreError>>,
 ) {
     let started = Instant::now();

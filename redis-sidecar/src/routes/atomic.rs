@@ -1,23 +1,28 @@
 use super::extract::Body;
 use super::{ApiError, App};
 use crate::atomic::{AtomicAnswer, AtomicRequest, CountKey, Done, Operation, Outcome};
+use crate::doors::crowd::Room;
 use crate::error::StoreError;
 use axum::Json;
 use axum::extract::State;
 use tokio::sync::oneshot;
+use tracing::Instrument;
 
 pub(super) const PATH: &str = "/redis/atomic";
 
 pub(super) async fn atomic(
     State(app): State<App>,
-    Body(request): Body<AtomicRequest>,
+    Body(request, _held): Body<AtomicRequest>,
 ) -> Result<Json<AtomicAnswer>, ApiError> {
     let (key, operation) = request.checked().map_err(ApiError::bad_request)?;
+    let room = app.room()?;
     let (tell, hear) = oneshot::channel();
-    tokio::spawn(ask(app.clone(), key, operation, tell));
+    tokio::spawn(ask(app.clone(), key, operation, room, tell).in_current_span());
     let ended = || StoreError::Unavailable("the question was dropped".into());
     let done = app
-        .within_budget(async { hear.await.unwrap_or_else(|_| Err(ended())) })
+        .wait(app.answer_timeout, async {
+            hear.await.unwrap_or_else(|_| Err(ended()))
+        })
         .await?;
     Ok(Json(done.answer))
 }
@@ -28,6 +33,7 @@ async fn ask(
     app: App,
     key: CountKey,
     operation: Operation,
+    _room: Room,
     tell: oneshot::Sender<Result<Done, StoreError>>,
 ) {
     let result = perform(&app, &key, &operation).await;

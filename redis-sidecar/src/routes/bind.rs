@@ -6,7 +6,7 @@ use axum::extract::State;
 
 pub(super) async fn bind(
     State(app): State<App>,
-    Body(request): Body<BindRequest>,
+    Body(request, _held): Body<BindRequest>,
 ) -> Result<Json<BindAnswer>, ApiError> {
     if request.lease.epoch != request.holder.epoch {
         return Err(ApiError::bad_request("the lease belongs to another holder"));

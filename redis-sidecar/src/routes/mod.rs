@@ -5,6 +5,7 @@ mod atomic;
 mod bind;
 mod explain;
 mod extract;
+mod guard;
 mod health;
 mod leases;
 mod metrics;
@@ -14,28 +15,31 @@ mod pools;
 mod presence;
 mod release;
 mod renew;
+mod request_id;
 mod workers;
 
+use crate::doors::Door;
+use crate::doors::crowd::{Crowd, Overloaded, Room};
 use crate::error::StoreError;
 use crate::metrics::Metrics;
+use crate::metrics::doors::Reason;
 use crate::presence::Presences;
+use crate::settings::{Api, Settings, WorkerRules};
 use crate::store::Store;
 use admission::message::{
     ADMIT_PATH, BIND_PATH, ErrorAnswer, OBSERVE_PATH, PRESENCE_PATH, RELEASE_PATH, RENEW_PATH,
     SIDECAR_HEADER, SIDECAR_HEADER_VALUE,
 };
-use axum::extract::DefaultBodyLimit;
-use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
 use axum::{Json, Router};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use tower_http::set_header::SetResponseHeaderLayer;
-
-/// A full batch of releases fits; nothing legitimate is larger.
-const BODY_BYTES_MAX: usize = 20 * 1024;
 
 #[derive(Debug, Clone)]
 pub struct App {
@@ -44,20 +48,32 @@ pub struct App {
     presences: Presences,
     /// Every question is answered within this time, if only to say that there is no answer.
     answer_timeout: Duration,
+    crowd: Crowd,
+    worker_rules: Arc<WorkerRules>,
+    /// When a script last ran to find out whether this sidecar is ready.
+    ready_at: Arc<Mutex<Option<Instant>>>,
 }
 
 impl App {
+    /// With the limits that are shipped.
     pub fn new(store: Store, answer_timeout: Duration) -> Self {
-        Self::stopping_with(store, answer_timeout, CancellationToken::new())
+        let settings = Settings {
+            answer_timeout_ms: u64::try_from(answer_timeout.as_millis()).unwrap_or(u64::MAX),
+            ..Settings::default()
+        };
+        Self::with_settings(store, &settings, CancellationToken::new())
     }
 
-    /// As `new`; calls that hang are answered when `stop` is cancelled.
-    pub fn stopping_with(store: Store, answer_timeout: Duration, stop: CancellationToken) -> Self {
+    /// Calls that hang are answered when `stop` is cancelled.
+    pub fn with_settings(store: Store, settings: &Settings, stop: CancellationToken) -> Self {
         Self {
             presences: Presences::new(store.clone(), stop),
             store,
             metrics: Arc::new(Metrics::new()),
-            answer_timeout,
+            answer_timeout: Duration::from_millis(settings.answer_timeout_ms),
+            crowd: Crowd::new(&settings.limits),
+            worker_rules: Arc::new(settings.workers.clone()),
+            ready_at: Arc::default(),
         }
     }
 
@@ -82,6 +98,31 @@ impl App {
         budget: Duration,
         work: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, ApiError> {
+        let _room = self.room()?;
+        self.wait(budget, work).await
+    }
+
+    /// Room for one more question, for as long as it is under way.
+    fn room(&self) -> Result<Room, ApiError> {
+        self.crowd.ask().map_err(|error| self.overloaded(error))
+    }
+
+    fn overloaded(&self, _: Overloaded) -> ApiError {
+        self.metrics.doors.refused(Reason::Overloaded);
+        ApiError::Overloaded
+    }
+
+    fn forbidden(&self, message: String) -> ApiError {
+        self.metrics.doors.refused(Reason::Forbidden);
+        ApiError::Forbidden(message)
+    }
+
+    /// As `within`, for who has found room already.
+    async fn wait<T>(
+        &self,
+        budget: Duration,
+        work: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, ApiError> {
         let late = || StoreError::Unavailable("no answer within the budget".into());
         let result = tokio::time::timeout(budget, work)
             .await
@@ -93,48 +134,64 @@ impl App {
     }
 }
 
+/// The whole API, for everybody.
 pub fn app(state: App) -> Router {
+    router(state, &Door::open())
+}
+
+/// What one listener serves. A path of another part is not there.
+pub(crate) fn router(state: App, door: &Door) -> Router {
     let marked = SetResponseHeaderLayer::overriding(
         HeaderName::from_static(SIDECAR_HEADER),
         HeaderValue::from_static(SIDECAR_HEADER_VALUE),
     );
-    Router::new()
-        .route(ADMIT_PATH, post(admit::admit))
-        .route(RELEASE_PATH, post(release::release))
-        .route(OBSERVE_PATH, post(observe::observe))
-        .route(BIND_PATH, post(bind::bind))
-        .route(
-            RENEW_PATH,
-            post(renew::renew).layer(DefaultBodyLimit::max(renew::BODY_BYTES_MAX)),
-        )
-        .route(PRESENCE_PATH, get(presence::presence))
-        .route(atomic::PATH, post(atomic::atomic))
-        .route("/v1/pools", get(pools::list))
-        .route("/v1/pools/{pool}", get(pools::show))
-        .route("/v1/pools/{pool}/policy", put(policy::set))
-        .route("/v1/pools/{pool}/leases", get(leases::list))
-        .route("/v1/pools/{pool}/audit", get(leases::audit))
-        .route("/v1/pools/{pool}/explain", post(explain::explain))
-        .route(
-            "/v1/pools/{pool}/workers/{worker}",
-            put(workers::register).delete(workers::remove),
-        )
-        .route(
-            "/v1/pools/{pool}/workers/{worker}/heartbeat",
-            post(workers::heartbeat),
-        )
-        .route(
-            "/v1/pools/{pool}/workers/{worker}/drain",
-            post(workers::drain),
-        )
-        .route("/metrics", get(metrics::metrics))
+    let mut router = Router::new();
+    for api in Api::ALL.into_iter().filter(|api| door.serves.contains(api)) {
+        router = router.merge(guard::guarded(routes(api), api, door, &state));
+    }
+    router
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
         .fallback(async || ApiError::NoSuchPath)
         .method_not_allowed_fallback(async || ApiError::NoSuchMethod)
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(from_fn(request_id::identify))
         .layer(marked)
         .with_state(state)
+}
+
+fn routes(api: Api) -> Router<App> {
+    let router = Router::new();
+    match api {
+        Api::Data => router
+            .route(ADMIT_PATH, post(admit::admit))
+            .route(RELEASE_PATH, post(release::release))
+            .route(OBSERVE_PATH, post(observe::observe))
+            .route(BIND_PATH, post(bind::bind))
+            .route(RENEW_PATH, post(renew::renew))
+            .route(PRESENCE_PATH, get(presence::presence))
+            .route(atomic::PATH, post(atomic::atomic)),
+        Api::Worker => router
+            .route(
+                "/v1/pools/{pool}/workers/{worker}",
+                put(workers::register).delete(workers::remove),
+            )
+            .route(
+                "/v1/pools/{pool}/workers/{worker}/heartbeat",
+                post(workers::heartbeat),
+            )
+            .route(
+                "/v1/pools/{pool}/workers/{worker}/drain",
+                post(workers::drain),
+            ),
+        Api::Operator => router
+            .route("/v1/pools", get(pools::list))
+            .route("/v1/pools/{pool}", get(pools::show))
+            .route("/v1/pools/{pool}/policy", put(policy::set))
+            .route("/v1/pools/{pool}/leases", get(leases::list))
+            .route("/v1/pools/{pool}/audit", get(leases::audit))
+            .route("/v1/pools/{pool}/explain", post(explain::explain)),
+        Api::Metrics => router.route("/metrics", get(metrics::metrics)),
+    }
 }
 
 /// Why a request has no answer. A denial is an answer and never comes here.
@@ -142,6 +199,12 @@ pub fn app(state: App) -> Router {
 enum ApiError {
     NoSuchPath,
     NoSuchMethod,
+    /// The listener asks for a token, and this request has none, or another.
+    Unauthorized,
+    /// The token is good, but not for this.
+    Forbidden(String),
+    /// More is asked than can be answered: later, perhaps.
+    Overloaded,
     /// The request is not what this route reads.
     Invalid {
         status: StatusCode,
@@ -165,12 +228,26 @@ impl IntoResponse for ApiError {
             Self::NoSuchPath => (
                 StatusCode::NOT_FOUND,
                 "no_such_path",
-                "see docs/architecture.md for the paths".into(),
+                "docs/architecture.md has the paths; what a listener does not serve is not there"
+                    .into(),
             ),
             Self::NoSuchMethod => (
                 StatusCode::METHOD_NOT_ALLOWED,
                 "no_such_method",
                 "this path is called with another method".into(),
+            ),
+            Self::Unauthorized => (
+                StatusCode::UNAUTHORIZED,
+                "unauthorized",
+                "this needs the header `authorization: Bearer TOKEN`, with a token of its role: \
+                 docs/listeners.md"
+                    .into(),
+            ),
+            Self::Forbidden(message) => (StatusCode::FORBIDDEN, "forbidden", message),
+            Self::Overloaded => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "overloaded",
+                "this sidecar has as much to do as it may (limits.requests_max): come again".into(),
             ),
             Self::Invalid { status, message } => (status, "invalid", message),
             Self::Store(error) => {
@@ -184,6 +261,8 @@ impl IntoResponse for ApiError {
                     }
                     StoreError::UnknownPool(_) => (StatusCode::NOT_FOUND, "unknown_pool"),
                     StoreError::UnknownWorker { .. } => (StatusCode::NOT_FOUND, "unknown_worker"),
+                    StoreError::OthersWorker { .. } => (StatusCode::FORBIDDEN, "forbidden"),
+                    StoreError::Crowded(_) => (StatusCode::FORBIDDEN, "too_many_workers"),
                     StoreError::Reply { .. }
                     | StoreError::Script { .. }
                     | StoreError::Count { .. } => {
@@ -198,6 +277,13 @@ impl IntoResponse for ApiError {
             error: error.into(),
             message,
         };
-        (status, Json(body)).into_response()
+        let mut response = (status, Json(body)).into_response();
+        if status == StatusCode::UNAUTHORIZED {
+            let scheme = HeaderValue::from_static("Bearer");
+            response
+                .headers_mut()
+                .insert(header::WWW_AUTHENTICATE, scheme);
+        }
+        response
     }
 }

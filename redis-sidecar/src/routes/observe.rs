@@ -6,7 +6,7 @@ use axum::extract::State;
 
 pub(super) async fn observe(
     State(app): State<App>,
-    Body(request): Body<ObserveRequest>,
+    Body(request, _held): Body<ObserveRequest>,
 ) -> Result<Json<ObserveAnswer>, ApiError> {
     let ObserveRequest {
         pool,

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 pub(super) async fn set(
     State(app): State<App>,
     InPool(pool): InPool,
-    Body(policy): Body<Policy>,
+    Body(policy, _held): Body<Policy>,
 ) -> Result<Json<Value>, ApiError> {
     if app.store.policy(&pool).is_none() {
         // Nobody would look after a pool that no settings file names.

@@ -6,7 +6,7 @@ use axum::extract::State;
 
 pub(super) async fn release(
     State(app): State<App>,
-    Body(request): Body<ReleaseRequest>,
+    Body(request, _held): Body<ReleaseRequest>,
 ) -> Result<Json<ReleaseAnswer>, ApiError> {
     let ReleaseRequest {
         pool,

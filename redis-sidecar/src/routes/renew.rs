@@ -6,8 +6,6 @@ use axum::Json;
 use axum::extract::State;
 use std::time::Duration;
 
-/// A list of some 100,000 leases fits: more than a filter can hold.
-pub(super) const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// A comparison one by one is many scripts.
 const LIST_TIMEOUT: Duration = Duration::from_secs(2);
 /// Scripts hold a lease's number as a double; its upper part is a beat.
@@ -15,7 +13,7 @@ const NUMBER_MAX: u64 = 1 << 53;
 
 pub(super) async fn renew(
     State(app): State<App>,
-    Body(request): Body<RenewRequest>,
+    Body(request, _held): Body<RenewRequest>,
 ) -> Result<Json<RenewAnswer>, ApiError> {
     check(&request)?;
     app.metrics.seen(&request.holder.proxy);

@@ -49,8 +49,10 @@ pub fn load(
             path: path.into(),
             error,
         };
-        toml::from_str::<Settings>(&text).map_err(syntax)?;
+        let read = toml::from_str::<Settings>(&text).map_err(syntax);
         table = toml::from_str(&text).map_err(syntax)?;
+        refuse_former(&table)?;
+        read?;
         for (leaf, _) in leaves(&table) {
             origins.insert(leaf, Origin::File(path.into()));
         }
@@ -64,6 +66,7 @@ pub fn load(
                     reason,
                 }
             })?;
+            refuse_former(&table)?;
             check_alone(&path, &table, &variable)?;
             origins.insert(path, Origin::Variable(variable));
         }
@@ -73,6 +76,18 @@ pub fn load(
         .map_err(|error| SettingsError::Value(error.to_string()))?;
     settings.validate()?;
     Ok(Loaded { settings, origins })
+}
+
+/// What an earlier version read, with what to write instead.
+fn refuse_former(table: &Table) -> Result<(), SettingsError> {
+    if table.contains_key("allow_remote") {
+        return Err(SettingsError::Value(
+            "allow_remote is no more: an address that other hosts can reach is written as [[listeners]], with \
+             tokens or tls.client_ca_file: docs/listeners.md"
+                .into(),
+        ));
+    }
+    Ok(())
 }
 
 /// After each variable the settings must still make sense, or that variable is to blame.

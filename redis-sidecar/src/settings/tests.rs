@@ -3,6 +3,8 @@ use super::redis::without_password;
 use super::*;
 use std::io::Write;
 
+mod doors;
+
 fn load_text(file: &str, environment: &[(&str, &str)]) -> Result<Loaded, SettingsError> {
     let mut config = tempfile::NamedTempFile::new().unwrap();
     config.write_all(file.as_bytes()).unwrap();
@@ -91,13 +93,6 @@ fn passwords_are_never_shown() {
         assert!(!without_password(url).contains("secret"), "{url}");
     }
     assert_eq!(without_password("redis://h:1/0"), "redis://h:1/0");
-}
-
-#[test]
-fn an_address_that_others_can_reach_must_be_asked_for_twice() {
-    let file = "listen = [\"0.0.0.0:7070\"]";
-    assert!(refused(file, &[]).contains("allow_remote"));
-    assert!(load_text(&format!("allow_remote = true\n{file}"), &[]).is_ok());
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod clock;
 mod redis;
+pub(crate) mod server;
 mod vm;
 
 pub(crate) use clock::Clock;

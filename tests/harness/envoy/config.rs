@@ -70,6 +70,9 @@ fn set_addresses(config: &mut Value, settings: &Settings) {
     statics["listeners"][0]["address"] = socket(settings.listen);
     let clusters = &mut statics["clusters"];
     set_endpoints(clusters, "berth_sidecar", vec![door(&settings.sidecar)]);
+    if let Some(transport) = &settings.sidecar_transport {
+        named(clusters, "berth_sidecar")["transport_socket"] = transport.clone();
+    }
     if let Some(spare) = &settings.spare {
         add_spare(named(clusters, "berth_sidecar"), spare);
     }

@@ -11,6 +11,7 @@ use crate::sidecar::Sidecar;
 use crate::wait::{DEADLINE, eventually, holds_within};
 use crate::worker::Worker;
 use futures_util::future::join_all;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -38,6 +39,11 @@ impl RunningFleet {
             pool.available() == workers && !pool.rebuilding
         })
         .await;
+    }
+
+    /// A file of this fleet, in the directory with its logs.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
     }
 
     /// A client of the first Envoy.

@@ -1,6 +1,7 @@
 //! Raises what the builder describes.
 
-use super::{Fleet, RunningFleet, pool, scratch};
+use super::guarded::{Guarded, WORKER_TOKEN};
+use super::{Fleet, RunningFleet, merge, pool, scratch};
 use crate::backend::Backend;
 use crate::envoy::{self, Envoy, RouteBy};
 use crate::fault_proxy::FaultProxy;
@@ -17,6 +18,16 @@ use tempfile::TempDir;
 /// How long a patient fleet waits: shorter than a client does.
 const PATIENCE_MS: u64 = 10_000;
 
+/// What Envoys need to know of the others.
+struct Surroundings<'a> {
+    sidecars: &'a [Sidecar],
+    /// To each Envoy's sidecar, where there are links.
+    links: &'a [FaultProxy],
+    guarded: Option<&'a Guarded>,
+    workers: &'a [Worker],
+    backend: &'a Backend,
+}
+
 impl Fleet {
     /// Starts everything at once, then waits until everything is ready.
     pub async fn up(self) -> RunningFleet {
@@ -27,16 +38,24 @@ impl Fleet {
             vec![redis.address(); self.sidecar_count()],
         );
         let redis_links = redis_links.await;
-        let sidecars = self.start_sidecars(&redis, &redis_links, &directory);
+        let guarded = self.guarded.map(|name| Guarded::of(name, directory.path()));
+        let sidecars = self.start_sidecars(&redis, &redis_links, guarded.as_ref(), &directory);
         let doors: Vec<SocketAddr> = (0..self.envoys)
             .map(|number| sidecars[number % sidecars.len()].listen())
             .collect();
         let sidecar_links = links(self.sidecar_links, doors).await;
-        let workers = self.start_workers(&sidecars).await;
+        let workers = self.start_workers(&sidecars, guarded.as_ref()).await;
         let backend = Backend::start(ports::free())
             .await
             .expect("a plain backend");
-        let envoys = self.start_envoys(&sidecars, &sidecar_links, &workers, &backend, &directory);
+        let surroundings = Surroundings {
+            sidecars: &sidecars,
+            links: &sidecar_links,
+            guarded: guarded.as_ref(),
+            workers: &workers,
+            backend: &backend,
+        };
+        let envoys = self.start_envoys(surroundings, &directory);
         let fleet = RunningFleet {
             envoys,
             workers,
@@ -60,10 +79,11 @@ impl Fleet {
         &self,
         redis: &Redis,
         links: &[FaultProxy],
+        guarded: Option<&Guarded>,
         directory: &TempDir,
     ) -> Vec<Sidecar> {
         let socket = |number| directory.path().join(format!("sidecar-{number}.sock"));
-        let settings = |number: usize| sidecar::Settings {
+        let settings = |number: usize, door: Option<SocketAddr>| sidecar::Settings {
             name: format!("sidecar-{number}"),
             listen: ports::free(),
             socket: self.unix_sockets.then(|| socket(number)),
@@ -76,17 +96,33 @@ impl Fleet {
             policy: self.policy.clone(),
             reap_ms: self.reap_ms,
             patience_ms: self.patient.then_some(PATIENCE_MS),
+            log_level: self.log_level,
+            guarded: door,
+            more: {
+                let mut more = self.sidecar_settings.clone();
+                if let (Some(guarded), Some(address)) = (guarded, door) {
+                    merge(&mut more, guarded.settings_at(address));
+                }
+                more
+            },
         };
         (1..=self.sidecar_count())
-            .map(|number| Sidecar::start(settings(number), directory.path()))
+            .map(|number| {
+                let door = guarded.map(|_| ports::free());
+                Sidecar::start(settings(number, door), directory.path())
+            })
             .collect()
     }
 
-    async fn start_workers(&self, sidecars: &[Sidecar]) -> Vec<Worker> {
+    async fn start_workers(&self, sidecars: &[Sidecar], guarded: Option<&Guarded>) -> Vec<Worker> {
         let mut workers = Vec::new();
         for number in 1..=self.workers + self.strangers {
             let settings = worker::Settings {
-                sidecar: sidecars[number % sidecars.len()].target(),
+                sidecar: match guarded.is_some_and(Guarded::serves_workers) {
+                    true => sidecars[number % sidecars.len()].door(),
+                    false => sidecars[number % sidecars.len()].target(),
+                },
+                token: guarded.map(|_| WORKER_TOKEN.to_owned()),
                 pool: pool(),
                 id: WorkerId::parse(&format!("worker-{number}")).expect("a worker id"),
                 listen: ports::free(),
@@ -102,14 +138,14 @@ impl Fleet {
         workers
     }
 
-    fn start_envoys(
-        &self,
-        sidecars: &[Sidecar],
-        links: &[FaultProxy],
-        workers: &[Worker],
-        backend: &Backend,
-        directory: &TempDir,
-    ) -> Vec<Envoy> {
+    fn start_envoys(&self, surroundings: Surroundings<'_>, directory: &TempDir) -> Vec<Envoy> {
+        let Surroundings {
+            sidecars,
+            links,
+            guarded,
+            workers,
+            backend,
+        } = surroundings;
         let settings = |number: usize| envoy::Settings {
             name: format!("envoy-{number}"),
             route_by: self.route_by,
@@ -118,6 +154,9 @@ impl Fleet {
             admin: ports::free(),
             sidecar: match links.get(number - 1) {
                 Some(link) => Target::from(link.address()),
+                None if guarded.is_some_and(Guarded::serves_workers) => {
+                    sidecars[(number - 1) % sidecars.len()].target()
+                }
                 None => sidecars[(number - 1) % sidecars.len()].door(),
             },
             spare: self.spare.then(|| sidecars[number % sidecars.len()].door()),
@@ -130,6 +169,7 @@ impl Fleet {
             restarts: self.restarts,
             filter: self.filter,
             verify_tokens: self.verify_tokens,
+            sidecar_transport: guarded.and_then(|it| it.transport.clone()),
         };
         let adjust = |filter: &mut Value| {
             match self.route_by {
@@ -142,6 +182,9 @@ impl Fleet {
                 }
                 RouteBy::LuaFilter if self.patient => filter["TIMEOUT_MS"] = json!(PATIENCE_MS),
                 RouteBy::LuaFilter => {}
+            }
+            if let Some(guarded) = guarded {
+                merge(filter, guarded.filter.clone());
             }
             (self.adjust_filter)(filter);
         };

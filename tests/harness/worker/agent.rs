@@ -48,7 +48,8 @@ impl Agent {
         serving: Serving,
     ) -> Self {
         Self {
-            api: Api::new(settings.sidecar.clone(), settings.pool.clone()),
+            api: Api::new(settings.sidecar.clone(), settings.pool.clone())
+                .with_token(settings.token.clone()),
             settings,
             address,
             site,

@@ -1,0 +1,45 @@
+//! Every request has an id, its caller's if that is fit to be written down, and every answer tells it.
+
+use axum::extract::{MatchedPath, Request};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::middleware::Next;
+use axum::response::Response;
+use std::time::Instant;
+use tracing::Instrument;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// Envoy's are UUIDs, of 36 characters; tracers have longer ones.
+const ID_BYTES_MAX: usize = 128;
+
+pub(super) async fn identify(request: Request, next: Next) -> Response {
+    let id = taken(request.headers()).unwrap_or_else(minted);
+    // The route, not the path: a path is the caller's text.
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let method = request.method().clone();
+    let span = tracing::info_span!("request", id = id.to_str().unwrap_or_default());
+    let started = Instant::now();
+    let mut response = next.run(request).instrument(span.clone()).await;
+    tracing::debug!(
+        parent: &span,
+        route = route.as_ref().map_or("none", MatchedPath::as_str),
+        method = method.as_str(),
+        status = response.status().as_u16(),
+        took_us = started.elapsed().as_micros(),
+        "answered"
+    );
+    response.headers_mut().insert(REQUEST_ID, id);
+    response
+}
+
+/// Letters, digits and what UUIDs and traces have beside these: nothing that means something in a log.
+fn taken(headers: &HeaderMap) -> Option<HeaderValue> {
+    let id = headers.get(REQUEST_ID)?;
+    let sane = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(byte);
+    let bytes = id.as_bytes();
+    ((1..=ID_BYTES_MAX).contains(&bytes.len()) && bytes.iter().all(sane)).then(|| id.clone())
+}
+
+fn minted() -> HeaderValue {
+    let id = format!("{:016x}{:016x}", fastrand::u64(..), fastrand::u64(..));
+    HeaderValue::from_str(&id).unwrap_or_else(|_| HeaderValue::from_static("none"))
+}

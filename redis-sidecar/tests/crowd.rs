@@ -1,0 +1,268 @@
+//! Too much, too slow, too large: refused in a word, and nobody else is the worse for it.
+
+use crate::doors::{FILTER, METRICS, OPERATOR, Sidecar};
+use crate::support::server::{AT_ONCE, request, send};
+use crate::support::{eventually, holder};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+
+async fn connect(sidecar: &Sidecar) -> UnixStream {
+    UnixStream::connect(sidecar.socket()).await.unwrap()
+}
+
+fn authorized(rest: &str) -> Vec<u8> {
+    format!("POST /v1/admit HTTP/1.1\r\nhost: b\r\nauthorization: Bearer {FILTER}\r\n{rest}").into()
+}
+
+fn question(number: u64) -> String {
+    let holder = holder(1);
+    let lease = format!("{}.{number}", holder.epoch);
+    format!(r#"{{"pool": "demo", "holder": "{holder}", "lease": "{lease}"}}"#)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_too_much_is_refused_at_once_and_presences_do_not_count() {
+    let sidecar = Sidecar::start(|settings| settings.limits.requests_max = 2).await;
+    let presences = (1..=5).map(|number| {
+        let (number, holder) = (number.to_string(), holder(number).to_string());
+        let bearer = format!("Bearer {FILTER}");
+        let headers = [
+            ("authorization", bearer.as_str()),
+            ("x-berth-pool", "demo"),
+            ("x-berth-holder", holder.as_str()),
+            ("x-berth-presence", number.as_str()),
+        ];
+        request("GET", "/v1/presence", &headers, "")
+    });
+    let mut present = Vec::new();
+    for bytes in presences {
+        let mut stream = connect(&sidecar).await;
+        stream.write_all(&bytes).await.unwrap();
+        present.push(stream);
+    }
+    eventually(async || sidecar.metric("berth_holders{pool=\"demo\"} 5").await).await;
+    sidecar.redis.stop();
+    let ask = async |number| {
+        let question = question(number);
+        sidecar
+            .call(Some(FILTER), "POST", "/v1/admit", &question)
+            .await
+    };
+    let waiting = async { tokio::join!(ask(1), ask(2)) };
+    let refused = async {
+        let started = Instant::now();
+        loop {
+            let answer = ask(3).await;
+            if answer.body["error"] == "overloaded" {
+                break answer;
+            }
+            assert!(started.elapsed() < AT_ONCE, "{answer:?}");
+        }
+    };
+    // Of three, two wait for Redis, whichever; the third hears at once that it must not.
+    tokio::select! {
+        (first, second) = waiting => {
+            let refused = [&first, &second].iter().any(|it| it.body["error"] == "overloaded");
+            assert!(refused, "{first:?} {second:?}");
+        }
+        answer = refused => {
+            assert_eq!(answer.status, 503);
+            assert!(answer.head.contains("x-berth: 1"));
+        }
+    }
+    assert_eq!(sidecar.call(None, "GET", "/healthz", "").await.status, 200);
+    sidecar.redis.go_on();
+    eventually(async || ask(4).await.status == 200).await;
+    drop(present);
+    sidecar.server.end().await.unwrap();
+}
+
+/// Who has no token may ask whether a sidecar is ready: that must not keep others from being answered.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_asks_whether_it_is_ready_takes_no_room() {
+    let sidecar = Sidecar::start(|settings| settings.limits.requests_max = 1).await;
+    sidecar.redis.stop();
+    let ask_ready = async || sidecar.call(None, "GET", "/readyz", "").await.status;
+    let crowd = async { tokio::join!(ask_ready(), ask_ready(), ask_ready(), ask_ready()) };
+    let question = question(1);
+    let asking = async {
+        // The crowd is first.
+        let healthy = sidecar.call(None, "GET", "/healthz", "").await;
+        assert_eq!(healthy.status, 200);
+        let answer = sidecar.call(Some(FILTER), "POST", "/v1/admit", &question);
+        let going_on = async { sidecar.redis.go_on() };
+        let (answer, ()) = tokio::join!(answer, going_on);
+        answer
+    };
+    let (ready, answer) = tokio::join!(crowd, asking);
+    assert_eq!(ready, (200, 200, 200, 200));
+    assert_eq!(answer.status, 200, "{answer:?}");
+    sidecar.server.end().await.unwrap();
+}
+
+/// How a caller can be slow, in the words that it stops in.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_does_not_say_what_it_wants_is_gone_in_time() {
+    let sidecar = Sidecar::start(|settings| {
+        settings.limits.header_timeout_ms = 300;
+        settings.limits.body_timeout_ms = 300;
+    })
+    .await;
+    let unfinished = authorized("content-length: 100\r\n\r\n{\"pool\"");
+    let slow: [(&str, &[u8], Option<u16>); 6] = [
+        ("nothing", b"", None),
+        ("half a line", b"POST /v1/adm", None),
+        (
+            "half a header",
+            b"POST /v1/admit HTTP/1.1\r\nhost: b\r\nx-slow: ",
+            None,
+        ),
+        ("half a preface", b"PRI * HTTP/2.0\r\n", None),
+        ("a preface", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", None),
+        ("half a body", &unfinished, Some(408)),
+    ];
+    for (name, bytes, status) in slow {
+        let answer = send(connect(&sidecar).await, bytes).await;
+        assert_eq!(answer.map(|it| it.status), status, "{name}");
+    }
+    assert!(
+        sidecar
+            .metric(r#"berth_refusals_total{reason="slow_body"} 1"#)
+            .await
+    );
+    sidecar.server.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_quiet_caller_that_asked_before_keeps_its_connection() {
+    let sidecar = Sidecar::start(|settings| settings.limits.header_timeout_ms = 2000).await;
+    let mut stream = connect(&sidecar).await;
+    for _ in 0..3 {
+        stream
+            .write_all(b"GET /healthz HTTP/1.1\r\nhost: b\r\n\r\n")
+            .await
+            .unwrap();
+        let mut heard = [0; 17];
+        stream.read_exact(&mut heard).await.unwrap();
+        assert_eq!(&heard[..15], b"HTTP/1.1 200 OK");
+        let mut rest = [0; 1024];
+        let _ = stream.read(&mut rest).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(300)).await; // allow: the quiet is the point
+    }
+    sidecar.server.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_too_large_is_refused() {
+    let sidecar = Sidecar::start(|_| {}).await;
+    let header = |bytes: usize| format!("x-large: {}\r\n\r\n", "a".repeat(bytes));
+    let many: String = (0..100).map(|n| format!("x-{n}: {n}\r\n")).collect();
+    let deep = "[".repeat(10_000);
+    let bomb = format!(r#"{{"pool": {deep}"#);
+    let body = |body: &str| {
+        format!(
+            "connection: close\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        )
+    };
+    for (name, rest, status) in [
+        ("a large header", header(64 * 1024), 431),
+        ("many headers", many + "\r\n", 431),
+        ("a large body", body(&"x".repeat(21 * 1024)), 413),
+        (
+            "a body that claims to be large",
+            "connection: close\r\ncontent-length: 99999999999\r\n\r\n{".into(),
+            413,
+        ),
+        ("a deep body", body(&bomb), 400),
+        (
+            "a long number",
+            body(&format!(r#"{{"pool": 1{}}}"#, "0".repeat(5000))),
+            400,
+        ),
+        (
+            "the same key often",
+            body(&format!("{{{}}}", r#""pool": "demo","#.repeat(500))),
+            400,
+        ),
+    ] {
+        let answer = send(connect(&sidecar).await, &authorized(&rest)).await;
+        assert_eq!(answer.map(|it| it.status), Some(status), "{name}");
+    }
+    sidecar.server.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_stays_open_leaves_the_listener_no_room_and_is_counted() {
+    let sidecar = Sidecar::start(|settings| {
+        settings.limits.connections_max = 3;
+        settings.limits.header_timeout_ms = 1000;
+    })
+    .await;
+    let held: Vec<_> = [
+        connect(&sidecar).await,
+        connect(&sidecar).await,
+        connect(&sidecar).await,
+    ]
+    .into();
+    let started = Instant::now();
+    let refused = send(connect(&sidecar).await, &authorized("\r\n")).await;
+    assert!(
+        refused.is_none() && started.elapsed() < Duration::from_millis(900),
+        "{refused:?}"
+    );
+    // Those who said nothing are gone after a while, and there is room again.
+    eventually(async || {
+        let bytes = request(
+            "GET",
+            "/metrics",
+            &[("authorization", &format!("Bearer {METRICS}"))],
+            "",
+        );
+        let answer = send(connect(&sidecar).await, &bytes).await;
+        answer.is_some_and(|it| {
+            it.body
+                .as_str()
+                .unwrap()
+                .contains("berth_connections_refused_total{listener=\"unix:")
+        })
+    })
+    .await;
+    drop(held);
+    sidecar.server.end().await.unwrap();
+}
+
+/// HTTP/2: streams that are opened and reset at once, more than anybody could look at.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_of_resets_ends_its_own_connection_only() {
+    let sidecar = Sidecar::start(|_| {}).await;
+    let mut flood =
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00".to_vec();
+    for stream in (1..2000_u32).step_by(2) {
+        let number = stream.to_be_bytes();
+        // HEADERS, whole: GET, http, /, authority a. Then RST_STREAM: CANCEL.
+        flood.extend(
+            [0, 0, 6, 1, 5]
+                .iter()
+                .chain(&number)
+                .chain(b"\x82\x86\x84\x41\x01a"),
+        );
+        flood.extend([0, 0, 4, 3, 0].iter().chain(&number).chain(&[0, 0, 0, 8]));
+    }
+    let mut stream = connect(&sidecar).await;
+    let mut heard = Vec::new();
+    let ended = async {
+        let _ = stream.write_all(&flood).await;
+        let _ = stream.read_to_end(&mut heard).await;
+    };
+    tokio::time::timeout(AT_ONCE, ended)
+        .await
+        .expect("it is ended");
+    // GOAWAY, ENHANCE_YOUR_CALM.
+    let calm = [0, 0, 0, 11];
+    assert!(heard.windows(4).any(|bytes| bytes == calm), "{heard:?}");
+    let pools = sidecar.call(Some(OPERATOR), "GET", "/v1/pools", "").await;
+    assert_eq!(pools.status, 200);
+    sidecar.server.end().await.unwrap();
+}
