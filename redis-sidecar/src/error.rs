@@ -63,7 +63,9 @@ impl StoreError {
             | Self::UnknownWorker { .. }
             | Self::Reply { .. }
             | Self::Script { .. }
-            | Self::Count { .. } => false,
+            | Self::Count { .. }
+            | Self::OthersWorker { .. }
+            | Self::Crowded(_) => false,
         }
     }
 }
