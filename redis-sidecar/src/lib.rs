@@ -5,10 +5,12 @@
 //!
 //! It has no state of its own worth keeping: any number of sidecars serve the same pools.
 //!
-//! `operator` is the other side: the commands that ask a running sidecar.
+//! `operator` is the other side: the commands that ask a running sidecar. `check` judges settings before
+//! they are used.
 
 pub mod atomic;
 mod auditor;
+pub mod check;
 mod connection;
 mod decode;
 pub mod error;

@@ -6,7 +6,7 @@ use redis_sidecar::operator::OperatorError;
 use redis_sidecar::operator::explain::{self, Explain};
 use redis_sidecar::operator::leases::{self, Leases};
 use redis_sidecar::operator::policy::{self, PolicyCommand};
-use redis_sidecar::{reference, serve, settings, simulate};
+use redis_sidecar::{check, reference, serve, settings, simulate};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -45,6 +45,11 @@ enum Command {
     Leases(Leases),
     /// Count a pool anew from its leases alone; fails if a kept figure is off.
     Audit(Leases),
+    /// Judge Envoy's files, the settings and the Redis that runs: refuse what would break a promise.
+    ///
+    /// Ends with 0 if all is fine, 5 if something is refused, 4 if Redis cannot be asked, and 2 if a
+    /// file cannot be read.
+    Check(check::Options),
     /// Write the Lua library, as Redis loads it, into a directory: berth.lua.
     Scripts {
         /// Made if it does not exist.
@@ -71,6 +76,7 @@ fn main() -> ExitCode {
         Command::Explain(command) => run_operator(explain::run(command)),
         Command::Leases(command) => run_operator(leases::run(command)),
         Command::Audit(command) => run_audit(command),
+        Command::Check(options) => return run_check(options),
         Command::Scripts { directory } => write_scripts(&directory),
         Command::Settings => print_settings(),
         Command::Simulate(options) => run_simulate(&options),
@@ -86,10 +92,7 @@ fn main() -> ExitCode {
 
 #[expect(clippy::print_stdout, reason = "the output is what was asked for")]
 fn run_serve(config: Option<&Path>, print_config: bool) -> Result<(), Failure> {
-    // Other programs' variables may be anything; ours are text.
-    let variables = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let loaded = settings::load(config, variables)?;
+    let loaded = settings::load(config, variables())?;
     if print_config {
         print!("{}", loaded.describe());
         return Ok(());
@@ -136,6 +139,32 @@ fn run_audit(command: Leases) -> Result<(), Failure> {
     match drift {
         0 => Ok(()),
         drift => Err(format!("the kept figures are off by {drift}").into()),
+    }
+}
+
+/// Other programs' variables may be anything; ours are text.
+fn variables() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+}
+
+fn run_check(options: check::Options) -> ExitCode {
+    let variables: Vec<_> = variables().collect();
+    let mut verdict = check::Verdict::Usage;
+    let printed = run_operator(async {
+        let (text, message, ended) = check::run(options, variables.into_iter()).await;
+        if let Some(message) = message {
+            eprintln!("berth: {message}");
+        }
+        verdict = ended;
+        Ok(text)
+    });
+    match printed {
+        Ok(()) => ExitCode::from(verdict as u8),
+        Err(error) => {
+            eprintln!("berth: {error}");
+            ExitCode::FAILURE
+        }
     }
 }
 
