@@ -10,6 +10,7 @@ mod admit;
 mod affinity;
 mod atomic;
 mod audit;
+mod check;
 mod ejection;
 mod explain;
 mod headers;

@@ -108,17 +108,23 @@ fn each(subject: &Subject<'_>, find: impl Fn(&Place<'_>) -> Option<Spot>) -> Vec
 fn header_routing(subject: &Subject<'_>) -> Vec<Spot> {
     each(subject, |cluster| {
         let header = cluster.find("original_dst_lb_config.use_http_header")?;
-        (header.value.as_bool() == Some(true)).then(|| header.spot("is true"))
+        let obeys = header.value.as_bool() == Some(true) && custom_name(cluster).is_none();
+        obeys.then(|| header.spot("is true"))
     })
 }
 
 fn custom_header(subject: &Subject<'_>) -> Vec<Spot> {
     each(subject, |cluster| {
-        let header = cluster.find("original_dst_lb_config.http_header_name")?;
-        let name = header.value.as_str()?;
-        let usual = name.is_empty() || name.eq_ignore_ascii_case("x-envoy-original-dst-host");
-        (!usual).then(|| header.spot(format!("is {name}")))
+        let header = custom_name(cluster)?;
+        Some(header.spot(format!("is {}", header.value)))
     })
+}
+
+fn custom_name<'a>(cluster: &Place<'a>) -> Option<Place<'a>> {
+    let header = cluster.find("original_dst_lb_config.http_header_name")?;
+    let name = header.value.as_str().unwrap_or_default();
+    let usual = name.is_empty() || name.eq_ignore_ascii_case("x-envoy-original-dst-host");
+    (!usual).then_some(header)
 }
 
 fn port_override(subject: &Subject<'_>) -> Vec<Spot> {
