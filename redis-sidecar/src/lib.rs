@@ -8,6 +8,8 @@
 //! `operator` is the other side: the commands that ask a running sidecar. `check` judges settings before
 //! they are used.
 
+#![forbid(unsafe_code)]
+
 pub mod atomic;
 mod auditor;
 pub mod check;

@@ -1,5 +1,7 @@
 //! The `berth` command.
 
+#![forbid(unsafe_code)]
+
 use clap::{Parser, Subcommand};
 use redis_sidecar::library::{Library, VERBS};
 use redis_sidecar::operator::OperatorError;
