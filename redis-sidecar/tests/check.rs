@@ -47,6 +47,65 @@ fn each_rule_finds_its_bad_example_and_nothing_in_its_good_one() {
     }
 }
 
+/// What Envoy understands too.
+#[test]
+fn other_spellings_are_found_as_well() {
+    const RELOAD: &str = "failure_policy: FAIL_RELOAD";
+    const ROUTE: &str = "cluster: berth_workers, timeout: 0s";
+    let directory = tempfile::tempdir().expect("a directory");
+    for (part, spelled, rules) in [
+        (RELOAD, "fail_open: true", &["fail-open"][..]),
+        (RELOAD, "failure_policy: 3", &["fail-open"]),
+        (RELOAD, "failurePolicy: FAIL_OPEN", &["fail-open"]),
+        (RELOAD, "failure_policy: FAIL_CLOSED", &["no-reload"]),
+        (RELOAD, "failurePolicy: FAIL_RELOAD", &[]),
+        (
+            "protobuf.StringValue",
+            "protobuf.Struct",
+            &["plugin-configuration"],
+        ),
+        ("idle_timeout: 0s", "idle_timeout: 60s", &["idle-timeout"]),
+        (
+            ROUTE,
+            "cluster: berth_workers, idle_timeout: 1s",
+            &["idle-timeout"],
+        ),
+        (
+            ROUTE,
+            "cluster: berth_workers, retry_policy: {retry_on: reset}",
+            &["retries"],
+        ),
+        (
+            ROUTE,
+            "cluster: berth_workers, retry_policy: {retry_on: reset, num_retries: 0}",
+            &[],
+        ),
+        (
+            ROUTE,
+            "weighted_clusters: {clusters: [{name: berth_workers, weight: 1}]}",
+            &[],
+        ),
+        (
+            ROUTE,
+            "cluster: berth_workers, request_mirror_policies: [{cluster: berth_workers}]",
+            &["bypass"],
+        ),
+        ("{cluster: passthrough}", "{cluster: berth_workers}", &[]),
+        (
+            "value: '{",
+            "value: '{\"proxy_id\": \"a b\", ",
+            &["plugin-configuration"],
+        ),
+    ] {
+        let text = std::fs::read_to_string(examples().join("fail-open/good.yaml")).expect("a file");
+        assert!(text.contains(part), "{part}");
+        let file = directory.path().join("envoy.yaml");
+        std::fs::write(&file, text.replacen(part, spelled, 1)).expect("written");
+        let report = judged(directory.path(), "envoy");
+        assert_eq!(report.rules(), rules, "{spelled}\n{report}");
+    }
+}
+
 #[test]
 fn every_example_belongs_to_a_rule() {
     let known: Vec<&str> = rules().map(|rule| rule.id).collect();

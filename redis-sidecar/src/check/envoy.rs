@@ -91,14 +91,14 @@ impl<'a> Envoy<'a> {
         let plugins = (filters.iter().enumerate())
             .filter_map(|(index, filter)| Plugin::read(index, filter))
             .collect();
-        let named = place.text("rds.route_config_name");
-        let elsewhere = self.route_configs.iter();
-        let route_config = place.get("route_config").or_else(|| {
-            elsewhere
-                .clone()
-                .find(|config| config.text("name") == named)
+        let elsewhere = || {
+            let name = place.text("rds.route_config_name")?;
+            let mut configs = self.route_configs.iter();
+            configs
+                .find(|config| config.text("name") == Some(name))
                 .cloned()
-        });
+        };
+        let route_config = place.get("route_config").or_else(elsewhere);
         Manager {
             routes: route_config.map(Route::read).unwrap_or_default(),
             listener: listener.clone(),

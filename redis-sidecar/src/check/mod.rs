@@ -85,21 +85,20 @@ pub async fn run(
         Ok(given) => given,
         Err(message) => return (String::new(), Some(message), Verdict::Usage),
     };
+    let redis = match given.redis_settings(environment) {
+        Ok(redis) => redis.filter(|_| !options.offline),
+        Err(message) => return (String::new(), Some(message), Verdict::Usage),
+    };
     let mut unreachable = None;
-    if !options.offline {
-        match given.redis_settings(environment) {
-            Ok(redis) => {
-                let name = settings::without_password(&redis.url);
-                match Info::ask(&name, &redis, &given.pools()).await {
-                    Ok(info) => given.redis = Some(info),
-                    Err(error) => {
-                        unreachable = Some(format!(
-                            "Redis at {name} cannot be asked ({error}): correct redis.url, or use --offline"
-                        ));
-                    }
-                }
+    if let Some(redis) = redis {
+        let name = settings::without_password(&redis.url);
+        match Info::ask(&name, &redis, &given.pools()).await {
+            Ok(info) => given.redis = Some(info),
+            Err(error) => {
+                unreachable = Some(format!(
+                    "Redis at {name} cannot be asked ({error}): correct redis.url, or use --offline"
+                ));
             }
-            Err(message) => return (String::new(), Some(message), Verdict::Usage),
         }
     }
     let report = given.judge();
@@ -168,16 +167,16 @@ impl Given {
         settings.map(|settings| settings.pool.clone()).collect()
     }
 
-    /// Where Redis is: as the file says, or as a sidecar without one would have it.
+    /// Where Redis is: as the file says, or as a sidecar without one would have it; nowhere if the file
+    /// is refused.
     fn redis_settings(
         &self,
         environment: impl Iterator<Item = (String, String)>,
-    ) -> Result<RedisSettings, String> {
+    ) -> Result<Option<RedisSettings>, String> {
         match &self.settings {
-            Some((_, Ok(settings))) => Ok(settings.redis.clone()),
-            Some((_, Err(_))) => Ok(RedisSettings::default()),
+            Some((_, settings)) => Ok(settings.as_ref().ok().map(|it| it.redis.clone())),
             None => match settings::load(None, environment) {
-                Ok(loaded) => Ok(loaded.settings.redis),
+                Ok(loaded) => Ok(Some(loaded.settings.redis)),
                 Err(error) => Err(error.to_string()),
             },
         }

@@ -29,9 +29,9 @@ promise would be broken, or nothing would work. A **warning** is not: it may be 
 | 4 | Redis cannot be asked; nothing else is refused |
 | 5 | refused |
 
-That a beat and two more fit into `lease_ttl_ms` needs no rule: beats are a quarter of it apart, at most. What is
-not a setting of yours, `berth check` has no rule for, nor what Envoy refuses itself. The rules are tried, each with
-a bad example and a good one, in redis-sidecar/tests/check/; Envoy accepts the bad ones too.
+There is no rule for what Envoy or the sidecar refuse themselves, nor for what is no setting: that three beats fit
+into `lease_ttl_ms`, for one, is so by itself, because they are a quarter of it apart at most. Each rule has a bad
+example and a good one in redis-sidecar/tests/check/; a test shows that Envoy accepts the bad ones too.
 ";
 
 pub fn page() -> String {

@@ -32,9 +32,7 @@ impl Ledger {
             (record.closing_at_ms).is_some_and(|at_ms| self.now_ms >= at_ms.max(rebuilt_ms));
         if record.reclaimed || closed {
             Fate::Gone
-        } else if record.closing_at_ms.is_some()
-            || !self.guards.ttl
-            || within(record.beaten_at_ms)
+        } else if record.closing_at_ms.is_some() || !self.guards.ttl || within(record.beaten_at_ms)
         {
             Fate::Believed
         } else if self.guards.vouching && record.open && record.vouched_at_ms.is_some_and(within) {

@@ -122,7 +122,9 @@ fn client_metadata(subject: &Subject<'_>) -> Vec<Spot> {
         let Some(ClientSource::Metadata { filter, .. }) = &settings.client else {
             continue;
         };
-        if !before(manager, plugin).any(|it| it.mentions(filter)) {
+        // Whatever it is called in the list, its type has the last part of the name.
+        let kind = filter.rsplit('.').next().unwrap_or(filter);
+        if !before(manager, plugin).any(|it| it.mentions(kind)) {
             let found = format!("takes clients from {filter}, which does not run before it");
             spots.extend(configuration(plugin, found));
         }

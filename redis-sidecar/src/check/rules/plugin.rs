@@ -47,7 +47,7 @@ pub(in crate::check) const RULES: &[Rule] = &[
         id: "capability-missing",
         severity: Error,
         about: Envoy,
-        why: "Envoy gives the filter an empty function in place of each that is not allowed: without proxy_on_log, for one, sessions end and nobody says so.",
+        why: "What is not allowed fails when the filter calls it, which ends its VM, or is never called by Envoy: without proxy_on_tick, for one, no beat is sent, and places of live sessions count as lost.",
         instead: "Take allowed_capabilities from envoy/envoy.yaml.",
         find: capability_missing,
     },

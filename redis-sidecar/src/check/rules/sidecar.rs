@@ -184,7 +184,7 @@ fn lease_ttl(subject: &Subject<'_>) -> Vec<Spot> {
         let beat_ms = 1.2 * (BEAT_US / 1000).min(ttl_ms / BEATS_MIN) as f64;
         let needed_ms = beat_ms + slowest + (RETRY_US / 1000) as f64;
         if ttl_ms as f64 <= needed_ms {
-            let found = format!("is {ttl_ms}; a beat by way of the spare takes {needed_ms} ms");
+            let found = format!("is {ttl_ms}; a beat by way of the spare takes {needed_ms:.0} ms");
             spots.push(file.spot(format!("pools.{pool}.lease_ttl_ms"), found));
         }
     }
