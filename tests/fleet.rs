@@ -3,6 +3,8 @@
 mod fleet {
     mod admit;
     mod affinity;
+    mod capabilities;
+    mod check;
     mod doors;
     mod drain;
     mod ejection;

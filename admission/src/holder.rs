@@ -13,11 +13,11 @@ use outage::{Outage, SILENCE_MARGIN_US};
 
 /// From one beat to the next, give or take a fifth, so that the beats of a fleet spread. Sooner where
 /// holders are believed for less than 12 s: four beats are to fit.
-const BEAT_US: u64 = 3_000_000;
-const BEATS_MIN: u64 = 4;
+pub const BEAT_US: u64 = 3_000_000;
+pub const BEATS_MIN: u64 = 4;
 /// What failed is tried again after this: longer than a question may take, so that one at a time is
 /// under way.
-const RETRY_US: u64 = 350_000;
+pub const RETRY_US: u64 = 350_000;
 /// A beat that is neither answered nor failed after this was forgotten by the proxy.
 const BEAT_LOST_US: u64 = 5_000_000;
 /// With `on_lease_lost: close`, sessions are closed this long before the store gives their places

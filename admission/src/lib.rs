@@ -27,6 +27,8 @@
 //! Nothing here reads a clock, draws a random number or does IO: those are arguments. So the same
 //! code runs in the filter (WebAssembly), in the sidecar, and under test.
 
+#![forbid(unsafe_code)]
+
 pub mod carried;
 pub mod clock;
 pub mod config;

@@ -5,6 +5,8 @@
 //! `stream` lives as long as one HTTP stream. `vm` is what they share. `routing` tells Envoy where
 //! to go, `sidecar` writes and reads the messages, and `host` is the only file that calls Envoy.
 
+#![forbid(unsafe_code)]
+
 mod host;
 mod metrics;
 mod root;

@@ -7,11 +7,15 @@
 //!
 //! It has no state of its own worth keeping: any number of sidecars serve the same pools.
 //!
-//! `operator` is the other side: the commands that ask a running sidecar.
+//! `operator` is the other side: the commands that ask a running sidecar. `check` judges settings before
+//! they are used.
+
+#![forbid(unsafe_code)]
 
 pub mod acl;
 pub mod atomic;
 mod auditor;
+pub mod check;
 mod connection;
 mod decode;
 mod doors;

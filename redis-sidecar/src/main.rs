@@ -1,12 +1,14 @@
 //! The `berth` command.
 
+#![forbid(unsafe_code)]
+
 use clap::{Parser, Subcommand};
 use redis_sidecar::library::{Library, VERBS};
 use redis_sidecar::operator::OperatorError;
 use redis_sidecar::operator::explain::{self, Explain};
 use redis_sidecar::operator::leases::{self, Leases};
 use redis_sidecar::operator::policy::{self, PolicyCommand};
-use redis_sidecar::{acl, log, reference, serve, settings, simulate};
+use redis_sidecar::{acl, check, log, reference, serve, settings, simulate};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -44,6 +46,11 @@ enum Command {
     Leases(Leases),
     /// Count a pool anew from its leases alone; fails if a kept figure is off.
     Audit(Leases),
+    /// Judge Envoy's files, the settings and the Redis that runs: refuse what would break a promise.
+    ///
+    /// Ends with 0 if all is fine, 5 if something is refused, 4 if Redis cannot be asked, and 2 if a
+    /// file cannot be read.
+    Check(check::Options),
     /// Write the Lua library, as Redis loads it, into a directory: berth.lua.
     Scripts {
         /// Made if it does not exist.
@@ -79,6 +86,7 @@ fn main() -> ExitCode {
         Command::Explain(command) => run_operator(explain::run(command)),
         Command::Leases(command) => run_operator(leases::run(command)),
         Command::Audit(command) => run_audit(command),
+        Command::Check(options) => return run_check(options),
         Command::Scripts { directory } => write_scripts(&directory),
         Command::Acl { config } => print_acl(config.as_deref()),
         Command::Settings => print_settings(),
@@ -141,6 +149,32 @@ fn run_audit(command: Leases) -> Result<(), Failure> {
     match drift {
         0 => Ok(()),
         drift => Err(format!("the kept figures are off by {drift}").into()),
+    }
+}
+
+/// Other programs' variables may be anything; ours are text.
+fn variables() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+}
+
+fn run_check(options: check::Options) -> ExitCode {
+    let variables: Vec<_> = variables().collect();
+    let mut verdict = check::Verdict::Usage;
+    let printed = run_operator(async {
+        let (text, message, ended) = check::run(options, variables.into_iter()).await;
+        if let Some(message) = message {
+            eprintln!("berth: {message}");
+        }
+        verdict = ended;
+        Ok(text)
+    });
+    match printed {
+        Ok(()) => ExitCode::from(verdict as u8),
+        Err(error) => {
+            eprintln!("berth: {error}");
+            ExitCode::FAILURE
+        }
     }
 }
 

@@ -11,6 +11,7 @@ mod admit;
 mod affinity;
 mod atomic;
 mod audit;
+mod check;
 mod crowd;
 mod doors;
 mod ejection;

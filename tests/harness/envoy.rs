@@ -3,6 +3,9 @@
 
 mod config;
 pub mod tokens;
+mod validate;
+
+pub use validate::validate;
 
 use crate::client::Client;
 use crate::http::{self, Target};
@@ -67,6 +70,9 @@ pub enum Filter {
     /// It dies of a header, see `POISON_HEADER`.
     Poisonable,
 }
+
+/// What Envoy logs when the filter calls something that its configuration does not allow.
+pub const RESTRICTED: &str = "restricted proxy-wasm capability";
 
 /// Kills the VM of a poisonable filter.
 pub const POISON_HEADER: &str = "x-berth-poison";
@@ -218,6 +224,16 @@ impl Envoy {
             .into_iter()
             .map(|(_, value)| value)
             .sum()
+    }
+}
+
+impl Drop for Envoy {
+    /// The filter may call what the shipped configuration allows; Envoy logs every other call.
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let refused = self.process.logged(RESTRICTED);
+            assert_eq!(refused, 0, "{}", self.process.log_tail());
+        }
     }
 }
 
