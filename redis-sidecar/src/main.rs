@@ -152,12 +152,6 @@ fn run_audit(command: Leases) -> Result<(), Failure> {
     }
 }
 
-/// Other programs' variables may be anything; ours are text.
-fn variables() -> impl Iterator<Item = (String, String)> {
-    std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-}
-
 fn run_check(options: check::Options) -> ExitCode {
     let variables: Vec<_> = variables().collect();
     let mut verdict = check::Verdict::Usage;

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 pub use doors::{Api, Limits, Listener, Refused, Tls, TokenFiles, WorkerRules, WorkerToken};
 pub(crate) use load::parse_value;
 pub use load::{Loaded, load};
+pub(crate) use redis::without_password;
 pub use redis::{RedisSettings, SentinelLogin, TlsFiles};
 
 mod doors;

@@ -25,12 +25,11 @@ fn judged(directory: &Path, name: &str) -> Report {
     );
     let envoy: Vec<PathBuf> = envoy.into_iter().collect();
     let mut given = Given::read(&envoy, config.as_deref(), [].into_iter()).expect("files");
-    given.redis = info.map(|info| {
-        Info::parse(
-            "redis",
-            &std::fs::read_to_string(info).expect("an answer of INFO"),
-        )
-    });
+    let read = |info: PathBuf| {
+        let text = std::fs::read_to_string(info).expect("an answer of INFO");
+        Info::parse("redis", &text)
+    };
+    given.redis = info.map(read).into_iter().collect();
     given.judge()
 }
 

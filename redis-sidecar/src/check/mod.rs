@@ -69,7 +69,8 @@ pub enum Verdict {
 pub struct Given {
     envoy: Vec<(String, Value)>,
     settings: Option<(String, Result<Settings, String>)>,
-    pub redis: Option<Info>,
+    /// None if it was not asked, several if it is a cluster.
+    pub redis: Vec<Info>,
 }
 
 /// Says what is to be printed, what is to be said about it on standard error, and how it ended.
@@ -93,7 +94,7 @@ pub async fn run(
     if let Some(redis) = redis {
         let name = settings::without_password(&redis.url);
         match Info::ask(&name, &redis, &given.pools()).await {
-            Ok(info) => given.redis = Some(info),
+            Ok(infos) => given.redis = infos,
             Err(error) => {
                 unreachable = Some(format!(
                     "Redis at {name} cannot be asked ({error}): correct redis.url, or use --offline"
@@ -149,13 +150,13 @@ impl Given {
                 file,
                 settings: settings.as_ref().map_err(String::as_str),
             }),
-            redis: self.redis.as_ref(),
+            redis: &self.redis,
         };
         let found = rules().flat_map(|rule| {
             let spots = (rule.find)(&subject).into_iter();
             spots.map(move |spot| (rule, spot))
         });
-        Report::new(found.collect(), self.redis.as_ref().map(Info::summary))
+        Report::new(found.collect(), self.redis.iter().map(Info::summary).collect())
     }
 
     /// The pools that filters ask for.

@@ -1,13 +1,13 @@
 //! What a running Redis says about itself.
 
+use crate::link::visit;
 use crate::settings::RedisSettings;
 use admission::id::PoolName;
-use redis::{AsyncConnectionConfig, Client, RedisResult};
+use redis::RedisResult;
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 /// Nobody waits for an answer of a request here: a Redis that is slow is still looked at.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE_MS: u64 = 5_000;
 
 /// The answer of INFO.
 #[derive(Debug, Clone, Default)]
@@ -31,28 +31,32 @@ impl Info {
         }
     }
 
+    /// Asks every server that pools may live on, with what the sidecar's user may type.
     pub async fn ask(
         name: &str,
         settings: &RedisSettings,
         pools: &[PoolName],
-    ) -> RedisResult<Self> {
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(PATIENCE))
-            .set_response_timeout(Some(PATIENCE));
-        let client = Client::open(settings.url.as_str())?;
-        let mut connection = client
-            .get_multiplexed_async_connection_with_config(&config)
-            .await?;
-        let text: String = redis::cmd("INFO").query_async(&mut connection).await?;
-        let mut info = Self::parse(name, &text);
-        for pool in pools {
-            let [key, ..] = crate::pool_keys(pool);
-            let mut exists = redis::cmd("EXISTS");
-            if exists.arg(key).query_async(&mut connection).await? {
-                info.pools.push(pool.clone());
+    ) -> RedisResult<Vec<Self>> {
+        let patient = RedisSettings {
+            timeout_ms: settings.timeout_ms.max(PATIENCE_MS),
+            ..settings.clone()
+        };
+        let mut infos = Vec::new();
+        for mut connection in visit(&patient).await? {
+            let text: String = redis::cmd("INFO").query_async(&mut connection).await?;
+            let mut info = Self::parse(name, &text);
+            for pool in pools {
+                let [key, ..] = crate::pool_keys(pool);
+                let mut length = redis::cmd("HLEN");
+                // Of a cluster, one server has it and the others say so.
+                let fields = length.arg(key).query_async(&mut connection).await;
+                if fields.unwrap_or(0) > 0 {
+                    info.pools.push(pool.clone());
+                }
             }
+            infos.push(info);
         }
-        Ok(info)
+        Ok(infos)
     }
 
     pub fn get(&self, field: &str) -> Option<&str> {

@@ -9,8 +9,8 @@ use std::fmt;
 pub struct Report {
     /// Errors first, then in the order of the rules.
     found: Vec<(&'static Rule, Spot)>,
-    /// What was looked at in Redis.
-    redis: Option<String>,
+    /// What each server said of itself.
+    redis: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -25,7 +25,7 @@ struct Finding<'a> {
 }
 
 impl Report {
-    pub(super) fn new(mut found: Vec<(&'static Rule, Spot)>, redis: Option<String>) -> Self {
+    pub(super) fn new(mut found: Vec<(&'static Rule, Spot)>, redis: Vec<String>) -> Self {
         found.sort_by_key(|(rule, _)| rule.severity);
         Self { found, redis }
     }
@@ -78,7 +78,7 @@ impl fmt::Display for Report {
             }
             writeln!(f, "  {}\n  {}\n", rule.why, rule.instead)?;
         }
-        if let Some(redis) = &self.redis {
+        for redis in &self.redis {
             writeln!(f, "{redis}")?;
         }
         let (errors, warnings) = (self.count(Severity::Error), self.count(Severity::Warning));

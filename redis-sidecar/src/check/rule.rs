@@ -49,7 +49,7 @@ pub struct Rule {
 pub(super) struct Subject<'a> {
     pub(super) envoy: Envoy<'a>,
     pub(super) settings: Option<SettingsFile<'a>>,
-    pub(super) redis: Option<&'a Info>,
+    pub(super) redis: &'a [Info],
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -280,13 +280,17 @@ async fn learn(shared: &Arc<Shared>) -> RedisResult<SlotMap> {
     if let Ok(map) = latest(asked).await {
         return Ok(map);
     }
+    let mut seeds = shared.seeds.clone();
+    seeds.nodes.extend(shared.read(|known| known.map.nodes.clone()));
+    ask_anybody(&seeds, &shared.access).await
+}
+
+pub(super) async fn ask_anybody(seeds: &Seeds, access: &Access) -> RedisResult<SlotMap> {
     let mut asked = JoinSet::new();
-    let others = shared.read(|known| known.map.nodes.clone());
-    for node in shared.seeds.nodes.iter().cloned().chain(others) {
-        let shared = shared.clone();
+    for node in seeds.nodes.clone() {
+        let (access, encryption) = (access.clone(), seeds.encryption);
         asked.spawn(async move {
-            let info = node.info(shared.seeds.encryption)?;
-            let connection = shared.access.connect(info).await?;
+            let connection = access.connect(node.info(encryption)?).await?;
             ask(&node, connection).await
         });
     }

@@ -10,6 +10,7 @@
 //! | `server` | the connection to one server, kept |
 //! | `sentinel` | who the primary is, by the Sentinels' word |
 //! | `cluster`, `slots` | who has which keys, and a connection to each |
+//! | `visit` | every server, looked at once |
 
 mod access;
 pub(crate) mod address;
@@ -19,10 +20,12 @@ mod fitness;
 mod sentinel;
 mod server;
 mod slots;
+mod visit;
 
 pub(crate) use access::Access;
 pub(crate) use exchange::{Exchange, Purpose, Reply};
 pub use fitness::Unfit;
+pub(crate) use visit::visit;
 
 use address::Topology;
 use cluster::Cluster;

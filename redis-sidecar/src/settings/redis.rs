@@ -108,7 +108,7 @@ impl RedisSettings {
 
 /// A URL as it may be shown: `redis://user:secret@host` becomes `redis://user:***@host`, and what
 /// follows a question mark, where a Unix socket's password stands, is left out.
-pub(super) fn without_password(url: &str) -> String {
+pub(crate) fn without_password(url: &str) -> String {
     let (url, query) = match url.split_once('?') {
         Some((url, _)) => (url, "?***"),
         None => (url, ""),

@@ -157,7 +157,7 @@ fn unknown_pool(subject: &Subject<'_>) -> Vec<Spot> {
     };
     // A pool may have been made by `berth policy set` as well.
     let made = |filter: &FilterConfig| {
-        (subject.redis).is_some_and(|redis| redis.pools.contains(&filter.pool))
+        (subject.redis.iter()).any(|redis| redis.pools.contains(&filter.pool))
     };
     let unknown = readable(subject)
         .filter(|(_, _, filter)| !sidecar.pools.contains_key(&filter.pool) && !made(filter));

@@ -45,7 +45,7 @@ fn told(subject: &Subject<'_>, field: &str, is_wrong: impl Fn(&str) -> bool) -> 
             found: format!("is {value}"),
         })
     };
-    subject.redis.and_then(spot).into_iter().collect()
+    subject.redis.iter().filter_map(spot).collect()
 }
 
 fn eviction(subject: &Subject<'_>) -> Vec<Spot> {
