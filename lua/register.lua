@@ -10,12 +10,13 @@
 -- ARGV 7   its origin, empty for none
 -- Returns  serve | drain | recycle, active, lifetime
 --          unknown_pool    the pool has no policy
--- Uses     Advice Former Pool Shadow Worker
+-- Uses     Advice Args Former Pool Shadow Worker
 -- Keeps    I2 I3: a new incarnation starts with neither leases nor lifetime; leases of the old one
 --          stay with the old one, and count again if it comes back; a lifetime that the store has
 --          forgotten is told by the worker
 -- Cost     O(log N) in the pool's workers; at most 9 calls
 
+Args.check(ARGV, 'tttiwit')
 local pool = Pool.open()
 if not pool then
   return { 'unknown_pool' }

@@ -6,10 +6,11 @@
 -- Returns  removed, active
 --          unknown_worker  no such worker
 --          unknown_pool    the pool has no policy
--- Uses     Index Pool Worker
+-- Uses     Args Index Pool Worker
 -- Keeps    I2 I11
 -- Cost     O(log N) in the pool's workers; at most 9 calls
 
+Args.check(ARGV, 't')
 local pool = Pool.open()
 if not pool then
   return { 'unknown_pool' }

@@ -12,6 +12,7 @@ mod atomic;
 mod audit;
 mod ejection;
 mod explain;
+mod fuzz;
 mod headers;
 mod heartbeat;
 mod http;
