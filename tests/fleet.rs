@@ -3,6 +3,7 @@
 mod fleet {
     mod admit;
     mod affinity;
+    mod description;
     mod drain;
     mod ejection;
     mod lifetime;

@@ -2,6 +2,7 @@
 
 use super::words::{OUTCOMES, TEXTS, Words};
 use super::{BATCH, Run, policies};
+use crate::openapi::{Called, assert_described};
 use crate::support::Pool;
 use admission::id::{Epoch, HolderId, ProxyId};
 use admission::message::{SIDECAR_HEADER, SIDECAR_HEADER_VALUE};
@@ -199,11 +200,20 @@ impl Call {
         let response = response.expect("an answer");
         let mark = response.headers().get(SIDECAR_HEADER);
         let marked = mark.is_some_and(|mark| mark == SIDECAR_HEADER_VALUE);
-        let status = response.status();
-        let body = response.into_body().collect().await.expect("a body").to_bytes();
-        if status.is_server_error() || !marked {
-            run.story.fail(&format!("{status} {}", body.escape_ascii()));
+        let (head, body) = response.into_parts();
+        let body = body.collect().await.expect("a body").to_bytes();
+        if head.status.is_server_error() || !marked {
+            run.story.fail(&format!("{} {}", head.status, body.escape_ascii()));
         }
+        let content_type = head.headers.get("content-type");
+        assert_described(&Called {
+            method: self.method,
+            path: &self.path,
+            request: Some(&self.body),
+            status: head.status,
+            content_type: content_type.map_or("", |text| text.to_str().unwrap_or("")),
+            answer: &serde_json::from_slice(&body).unwrap_or_default(),
+        });
     }
 }
 

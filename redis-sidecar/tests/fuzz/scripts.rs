@@ -2,10 +2,10 @@
 
 use super::words::{OUTCOMES, Words};
 use super::{BATCH, Run, policies};
-use crate::support::{Pool, library};
+use crate::support::{Pool, library, mutated};
 use admission::policy::Policy;
 use redis::aio::MultiplexedConnection;
-use redis_sidecar::library::{KeysOf, VERBS};
+use redis_sidecar::library::{KeysOf, Library, VERBS};
 
 /// What a sidecar would pass.
 fn arguments(dice: &mut fastrand::Rng, verb: &str) -> Vec<String> {
@@ -61,6 +61,7 @@ struct Scripts {
     pool: Pool,
     connection: MultiplexedConnection,
     server: String,
+    library: Library,
 }
 
 impl Scripts {
@@ -69,6 +70,7 @@ impl Scripts {
         Self {
             connection: pool.redis.connection().await,
             server: pool.redis.run_id().await,
+            library: library(),
             pool,
         }
     }
@@ -95,7 +97,7 @@ impl Scripts {
         };
         run.story.add(format!("{name} {args:?} of {:?}", keys.last()));
         let mut command = redis::cmd("FCALL");
-        let function = library().function(name);
+        let function = self.library.function(name);
         command.arg(function).arg(keys.len()).arg(keys).arg(args);
         let reply = command.arg(&self.server).query_async::<redis::Value>(&mut self.connection);
         if let Err(error) = reply.await
@@ -141,4 +143,13 @@ async fn hostile_arguments_are_never_half_obeyed() {
         scripts.audit_count(&run).await;
     }
     run.tell("scripts");
+}
+
+#[test]
+fn without_the_check_of_arguments_the_fuzzer_finds_something() {
+    let (with, without) = ("if not IS[letter](args[i]) then", "if false then");
+    let found = mutated(with, without, || {
+        std::panic::catch_unwind(hostile_arguments_are_never_half_obeyed).is_err()
+    });
+    assert!(found);
 }
