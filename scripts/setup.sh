@@ -222,7 +222,7 @@ install_schemathesis() {
         --target "$scratch/packages" --requirement scripts/schemathesis.requirements
     printf '#!/bin/sh\nPYTHONPATH=%q exec python3 -m schemathesis.cli "$@"\n' "$place/packages" \
         >"$scratch/schemathesis"
-    chmod 755 "$scratch/schemathesis"
+    chmod 755 "$scratch" "$scratch/schemathesis"
     rm -rf "$place"
     mv "$scratch" "$place"
     ln -sfn "../schemathesis-$version/schemathesis" "$tools/bin/schemathesis"

@@ -8,7 +8,10 @@ use admission::policy::{Policy, Strategy};
 pub(crate) fn run(input: &[u8]) {
     match FilterConfig::parse(input) {
         Ok(config) => use_config(&config),
-        Err(error) => assert!(error.to_string().contains("plugin configuration"), "{error}"),
+        Err(error) => assert!(
+            error.to_string().contains("plugin configuration"),
+            "{error}"
+        ),
     }
     let Ok(policy) = serde_json::from_slice::<Policy>(input) else {
         return;
@@ -29,7 +32,10 @@ fn use_config(config: &FilterConfig) {
             upgrade: Vec::new(),
         };
         assert_eq!(config.admit, Admit::Paths);
-        assert_eq!(demand(config, &request), admission::inspect::Demand::Request);
+        assert_eq!(
+            demand(config, &request),
+            admission::inspect::Demand::Request
+        );
     }
     for rule in &config.operations {
         let found = operation(config, rule.path.as_bytes());

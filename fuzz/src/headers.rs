@@ -53,16 +53,23 @@ fn inspect(config: &FilterConfig, path: &[u8], upgrade: &[u8]) {
 }
 
 fn carry(path: &[u8], cookie: &[u8], peer: &[u8]) {
-    for value in [carried::cookie(cookie, "sid"), carried::parameter(path, "sid")]
-        .into_iter()
-        .flatten()
+    for value in [
+        carried::cookie(cookie, "sid"),
+        carried::parameter(path, "sid"),
+    ]
+    .into_iter()
+    .flatten()
     {
         assert!(!value.is_empty());
         assert!(!value.contains(&b';') || carried::cookie(cookie, "sid") != Some(value));
     }
     let key = carried::key(cookie);
     let cut = cookie.get(..KEY_BYTES_MAX).unwrap_or(cookie);
-    assert_eq!(key, carried::key(cut), "what is beyond the limit is not looked at");
+    assert_eq!(
+        key,
+        carried::key(cut),
+        "what is beyond the limit is not looked at"
+    );
     let request = AdmitRequest {
         client: Some(carried::key(path)),
         affinity: Some(AffinityRequest { key, bind: true }),

@@ -24,7 +24,10 @@ pub(crate) fn run(input: &[u8]) {
     one_spelling::<KeyHash>(text);
     one_spelling::<Origin>(text);
     if let Some(epoch) = one_spelling::<Epoch>(text) {
-        assert!(!format!("{epoch:?}").contains(epoch.as_str()), "it is a secret");
+        assert!(
+            !format!("{epoch:?}").contains(epoch.as_str()),
+            "it is a secret"
+        );
     }
     if let Ok(address) = Address::parse(text) {
         assert_eq!(Address::parse(&address.to_string()), Ok(address));

@@ -77,7 +77,11 @@ fn is_same(one: &serde_json::Value, other: &serde_json::Value) -> bool {
             (_, _) => one == other,
         },
         (Array(one), Array(other)) => {
-            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_same(one, other))
+            one.len() == other.len()
+                && one
+                    .iter()
+                    .zip(other)
+                    .all(|(one, other)| is_same(one, other))
         }
         (Object(one), Object(other)) => {
             one.len() == other.len()

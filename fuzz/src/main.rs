@@ -11,7 +11,10 @@ static CHOSEN: LazyLock<Target> = LazyLock::new(|| {
     let name = std::env::var(VARIABLE).unwrap_or_default();
     match Target::named(&name) {
         Some(target) => target,
-        None => panic!("{VARIABLE} must be one of {:?}", fuzz::TARGETS.map(|target| target.name)),
+        None => panic!(
+            "{VARIABLE} must be one of {:?}",
+            fuzz::TARGETS.map(|target| target.name)
+        ),
     }
 });
 

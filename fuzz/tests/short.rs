@@ -9,7 +9,9 @@ const SEED: u64 = 20_261_116;
 /// `BERTH_FUZZ_SECONDS`, for each target.
 fn time() -> Duration {
     let told = std::env::var("BERTH_FUZZ_SECONDS").ok();
-    let seconds = told.map_or(2.0, |text| text.parse().expect("BERTH_FUZZ_SECONDS is a number"));
+    let seconds = told.map_or(2.0, |text| {
+        text.parse().expect("BERTH_FUZZ_SECONDS is a number")
+    });
     Duration::from_secs_f64(seconds)
 }
 
@@ -65,6 +67,10 @@ fn settings_are_of_use_or_refused() {
 fn every_target_is_tried() {
     let source = include_str!("short.rs");
     for target in fuzz::TARGETS {
-        assert!(source.contains(&format!("try_out({:?})", target.name)), "{}", target.name);
+        assert!(
+            source.contains(&format!("try_out({:?})", target.name)),
+            "{}",
+            target.name
+        );
     }
 }

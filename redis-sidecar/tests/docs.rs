@@ -52,10 +52,12 @@ fn exported() -> BTreeSet<String> {
         is_word(name).then_some(name)
     });
     names
-        .map(|name| match name.starts_with("berth_") || name.starts_with("websocket_") {
-            true => bare(name),
-            false => bare(&format!("berth_{name}")),
-        })
+        .map(
+            |name| match name.starts_with("berth_") || name.starts_with("websocket_") {
+                true => bare(name),
+                false => bare(&format!("berth_{name}")),
+            },
+        )
         .collect()
 }
 
@@ -63,7 +65,8 @@ fn exported() -> BTreeSet<String> {
 fn the_runbook_names_every_metric_and_no_other() {
     let runbook = document("docs/runbook.md");
     // `berth_denials_total{reason}` and `rate(berth_denials_total[5m])` name the metric, too.
-    let words = quoted(&runbook).flat_map(|text| text.split(|c: char| !c.is_alphanumeric() && c != '_'));
+    let words =
+        quoted(&runbook).flat_map(|text| text.split(|c: char| !c.is_alphanumeric() && c != '_'));
     let named: BTreeSet<String> = words
         .filter(|word| word.starts_with("berth_") || word.starts_with("websocket_"))
         .map(bare)
@@ -77,11 +80,14 @@ fn the_runbook_names_every_figure_of_the_filter() {
     let runbook = document("docs/runbook.md");
     let source = document("filter/src/metrics.rs");
     let names = source.split("\"berth.").skip(1);
-    let names: Vec<&str> = names.filter_map(|rest| rest.split(['"', '{']).next()).collect();
+    let names: Vec<&str> = names
+        .filter_map(|rest| rest.split(['"', '{']).next())
+        .collect();
     assert!(names.len() > 5, "{names:?}");
     for name in names {
         let name = name.trim_end_matches('.');
-        let told = quoted(&runbook).any(|text| text == name || text.starts_with(&format!("{name}.")));
+        let told =
+            quoted(&runbook).any(|text| text == name || text.starts_with(&format!("{name}.")));
         assert!(told, "docs/runbook.md does not name {name}");
     }
 }
@@ -96,7 +102,10 @@ fn every_test_that_security_names_exists() {
     let code = ["admission", "fuzz", "redis-sidecar", "tests"];
     let code: String = code.map(|name| sources(&top().join(name), "rs")).concat();
     for test in tests {
-        assert!(code.contains(&format!("fn {test}(")), "SECURITY.md names {test}");
+        assert!(
+            code.contains(&format!("fn {test}(")),
+            "SECURITY.md names {test}"
+        );
     }
 }
 
@@ -104,7 +113,11 @@ fn every_test_that_security_names_exists() {
 fn every_file_that_the_documents_link_to_exists() {
     for (name, directory) in [("SECURITY.md", ""), ("docs/runbook.md", "docs")] {
         let page = document(name);
-        for link in page.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next()) {
+        for link in page
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split([')', '#']).next())
+        {
             let outside = link.contains("://") || link.is_empty();
             let path = top().join(directory).join(link);
             assert!(outside || path.exists(), "{name} links to {link}");

@@ -69,7 +69,9 @@ impl Api {
             path,
             request: None,
             status,
-            content_type: content_type.as_ref().map_or("", |text| text.to_str().unwrap_or("")),
+            content_type: content_type
+                .as_ref()
+                .map_or("", |text| text.to_str().unwrap_or("")),
             answer: &body,
         });
         Answer {

@@ -33,7 +33,13 @@ pub(crate) struct Called<'a> {
 
 /// Fails unless the description has this answer, and, if it is a good one, the request too.
 pub(crate) fn assert_described(called: &Called<'_>) {
-    let Called { method, path, status, answer, .. } = called;
+    let Called {
+        method,
+        path,
+        status,
+        answer,
+        ..
+    } = called;
     let Some(template) = template_of(path) else {
         assert_eq!(answer["error"], "no_such_path", "{path} is not described");
         return;
@@ -45,7 +51,11 @@ pub(crate) fn assert_described(called: &Called<'_>) {
     };
     let response = resolved(&operation["responses"][status.as_str()]);
     let content = &response["content"][called.content_type];
-    assert!(content.is_object(), "{name} {} is not described", called.content_type);
+    assert!(
+        content.is_object(),
+        "{name} {} is not described",
+        called.content_type
+    );
     if called.content_type == "application/json" {
         check(&name, &content["schema"], answer);
     }
@@ -74,7 +84,10 @@ fn check(name: &str, schema: &Value, value: &Value) {
 
 /// What a `$ref` leads to.
 fn resolved(value: &'static Value) -> &'static Value {
-    match value["$ref"].as_str().and_then(|name| name.strip_prefix('#')) {
+    match value["$ref"]
+        .as_str()
+        .and_then(|name| name.strip_prefix('#'))
+    {
         Some(pointer) => DESCRIPTION.pointer(pointer).expect("a component"),
         None => value,
     }
@@ -129,8 +142,13 @@ fn path_of(argument: &str, sources: &str) -> String {
     }
     let name = name.rsplit("::").next().unwrap_or(name);
     let constant = format!("const {name}: &str = \"");
-    let value = sources.split_once(&constant).and_then(|(_, rest)| rest.split_once('"'));
-    value.unwrap_or_else(|| panic!("where is {name}?")).0.to_owned()
+    let value = sources
+        .split_once(&constant)
+        .and_then(|(_, rest)| rest.split_once('"'));
+    value
+        .unwrap_or_else(|| panic!("where is {name}?"))
+        .0
+        .to_owned()
 }
 
 /// Every `.route(path, get(…).put(…))` of the sources.
@@ -140,7 +158,9 @@ fn routed() -> BTreeSet<(String, String)> {
     let mut found = BTreeSet::new();
     for rest in routes.split(".route(").skip(1) {
         let (argument, rest) = rest.split_once(',').expect("a path and its methods");
-        let methods = rest.split([';', '\n']).take_while(|line| !line.contains(".fallback("));
+        let methods = rest
+            .split([';', '\n'])
+            .take_while(|line| !line.contains(".fallback("));
         let methods: String = methods.take(3).collect();
         let methods = methods.split(".layer(").next().unwrap_or_default();
         for method in METHODS.into_iter().filter(|method| {
@@ -163,14 +183,25 @@ async fn what_is_described_is_there_and_no_other_method_is() {
     let router = app(App::new(pool.store.clone(), Duration::from_secs(10)));
     for (template, method) in paths().flat_map(|path| METHODS.map(|method| (path, method))) {
         let path = template.replace("{pool}", "demo").replace("{worker}", "w1");
-        let request = Request::builder().method(method.to_uppercase().as_str()).uri(&path);
+        let request = Request::builder()
+            .method(method.to_uppercase().as_str())
+            .uri(&path);
         let request = request.body(Body::from("")).expect("a request");
         let response = router.clone().oneshot(request).await.expect("an answer");
         let status = response.status();
-        let body = response.into_body().collect().await.expect("a body").to_bytes();
+        let body = response
+            .into_body()
+            .collect()
+            .await
+            .expect("a body")
+            .to_bytes();
         let answer = serde_json::from_slice(&body).unwrap_or(json!(null));
         let there = answer["error"] != "no_such_method" && answer["error"] != "no_such_path";
-        assert_eq!(there, operation(template, method).is_some(), "{method} {path}: {status}");
+        assert_eq!(
+            there,
+            operation(template, method).is_some(),
+            "{method} {path}: {status}"
+        );
     }
 }
 

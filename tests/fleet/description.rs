@@ -19,7 +19,9 @@ const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_co
 
 fn schemathesis(url: &str, directory: &Path) -> Command {
     let (seconds, phases) = EFFORT;
-    let seconds = std::env::var("BERTH_ROUTES_SECONDS").unwrap_or(seconds.into());
+    let variable = |name, default: &str| std::env::var(name).unwrap_or(default.to_owned());
+    let seconds = variable("BERTH_ROUTES_SECONDS", seconds);
+    let seed = variable("BERTH_FUZZ_SEED", "1");
     let mut command = Command::new(paths::schemathesis());
     command
         .current_dir(directory)
@@ -31,7 +33,7 @@ fn schemathesis(url: &str, directory: &Path) -> Command {
         // It hangs for as long as its holder lives.
         .args(["--exclude-path", "/v1/presence"])
         .args(["--checks", CHECKS, "--phases", phases, "--max-time", &seconds])
-        .args(["--seed", "1", "--request-timeout", "30", "--no-color", "--warnings", "off"]);
+        .args(["--seed", &seed, "--request-timeout", "30", "--no-color", "--warnings", "off"]);
     command
 }
 
@@ -52,10 +54,17 @@ async fn the_routes_keep_to_their_description() {
     let report = String::from_utf8_lossy(&stdout);
     assert!(status.success(), "{report}");
     assert!(cases(&report).is_some_and(|cases| cases > 0), "{report}");
-    eprintln!("{}", report.lines().rev().take(12).collect::<Vec<_>>().join("\n"));
+    eprintln!(
+        "{}",
+        report.lines().rev().take(12).collect::<Vec<_>>().join("\n")
+    );
     let audit = Command::new(paths::program("berth"))
         .args(["audit", "demo", "--sidecar", &address])
         .output()
         .expect("berth");
-    assert!(audit.status.success(), "{}", String::from_utf8_lossy(&audit.stdout));
+    assert!(
+        audit.status.success(),
+        "{}",
+        String::from_utf8_lossy(&audit.stdout)
+    );
 }

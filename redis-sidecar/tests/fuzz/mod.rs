@@ -70,7 +70,10 @@ impl Run {
     }
 
     fn tell(&self, name: &str) {
-        eprintln!("{name}: {} executions, seed {}", self.executions, self.story.seed);
+        eprintln!(
+            "{name}: {} executions, seed {}",
+            self.executions, self.story.seed
+        );
     }
 
     /// Figures that are off are a finding.

@@ -40,7 +40,12 @@ pub(super) fn any(dice: &mut fastrand::Rng) -> Value {
         policy["client"] = client;
     }
     if dice.one_in(3) {
-        let limits = ["all", "max_concurrent", "global_conn", "client.max_concurrent"];
+        let limits = [
+            "all",
+            "max_concurrent",
+            "global_conn",
+            "client.max_concurrent",
+        ];
         policy["shadow"] = json!([dice.of(&limits)]);
     }
     policy

@@ -51,7 +51,12 @@ fn admit(dice: &mut fastrand::Rng) -> Value {
     let (worker, redirect) = (dice.worker(), dice.bool());
     perhaps(dice, &mut body, "self", json!(worker));
     perhaps(dice, &mut body, "redirect", json!(redirect));
-    perhaps(dice, &mut body, "affinity", json!({"key": key, "bind": bind}));
+    perhaps(
+        dice,
+        &mut body,
+        "affinity",
+        json!({"key": key, "bind": bind}),
+    );
     body
 }
 
@@ -84,13 +89,20 @@ fn renew(dice: &mut fastrand::Rng) -> Value {
     let mut body = json!({"pool": "demo", "holder": holder(&dice.epoch()), "beat": dice.u64(1..5),
         "asking": [dice.lease_number()], "ended": [dice.lease_number(), dice.lease_number()]});
     let (count, digest, rebuild) = (dice.number(), dice.u32(..), dice.number());
-    perhaps(dice, &mut body, "held", json!({"count": count, "digest": digest}));
+    perhaps(
+        dice,
+        &mut body,
+        "held",
+        json!({"count": count, "digest": digest}),
+    );
     perhaps(dice, &mut body, "rebuild", json!(rebuild));
     let listed: Vec<Value> = (0..dice.usize(..4))
         .map(|_| json!([dice.lease_number(), dice.number()]))
         .collect();
     let numbers = listed.iter().map(|lease| lease[0].to_string());
-    let clients: Value = numbers.map(|number| (number, json!("00ff00ff00ff00ff"))).collect();
+    let clients: Value = numbers
+        .map(|number| (number, json!("00ff00ff00ff00ff")))
+        .collect();
     let place = json!({"worker": dice.worker(), "incarnation": dice.incarnation(),
         "address": "10.0.0.1:80", "leases": listed, "clients": clients});
     perhaps(dice, &mut body, "leases", json!([place, place]));
@@ -128,7 +140,10 @@ fn atomic(dice: &mut fastrand::Rng) -> Value {
     let owner = dice.of(&["me", "you", "\0", "a b"]);
     let (operation, args) = match dice.u8(..6) {
         0 => ("check_and_increment", json!({"limit": limit})),
-        1 => ("check_and_increment", json!({"limit": limit, "owner": owner, "ttl_ms": ttl_ms})),
+        1 => (
+            "check_and_increment",
+            json!({"limit": limit, "owner": owner, "ttl_ms": ttl_ms}),
+        ),
         2 => ("decrement", json!({"owner": owner})),
         3 => ("renew", json!({"owner": owner, "ttl_ms": ttl_ms})),
         4 => ("check_rate_limit", json!({"limit": limit, "window_s": 60})),
@@ -157,7 +172,11 @@ fn call(dice: &mut fastrand::Rng) -> Call {
             false => ("DELETE", worker, json!({})),
         },
         28 => ("PUT", "/v1/pools/demo/policy".into(), policies::any(dice)),
-        29 => ("POST", "/v1/pools/demo/explain".into(), json!({"bytes": dice.number()})),
+        29 => (
+            "POST",
+            "/v1/pools/demo/explain".into(),
+            json!({"bytes": dice.number()}),
+        ),
         30 => ("GET", "/metrics".into(), json!({})),
         _ => ("POST", "/redis/atomic".into(), atomic(dice)),
     };
@@ -203,7 +222,8 @@ impl Call {
         let (head, body) = response.into_parts();
         let body = body.collect().await.expect("a body").to_bytes();
         if head.status.is_server_error() || !marked {
-            run.story.fail(&format!("{} {}", head.status, body.escape_ascii()));
+            run.story
+                .fail(&format!("{} {}", head.status, body.escape_ascii()));
         }
         let content_type = head.headers.get("content-type");
         assert_described(&Called {
@@ -235,6 +255,25 @@ async fn presence(dice: &mut fastrand::Rng, pool: &Pool) {
     told.expect("a standing");
 }
 
+/// How many leases were given, as the sidecar counted them.
+async fn admissions(router: &Router) -> u64 {
+    let request = Request::get("/metrics")
+        .body(Body::empty())
+        .expect("a request");
+    let response = router.clone().oneshot(request).await.expect("an answer");
+    let text = response
+        .into_body()
+        .collect()
+        .await
+        .expect("a body")
+        .to_bytes();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let count = text.split("berth_admissions_total{pool=\"demo\"} ").nth(1);
+    count
+        .and_then(|rest| rest.lines().next()?.parse().ok())
+        .unwrap_or(0)
+}
+
 #[tokio::test]
 async fn hostile_requests_are_answered_and_leave_no_drift() {
     let mut run = Run::new();
@@ -260,5 +299,7 @@ async fn hostile_requests_are_answered_and_leave_no_drift() {
             run.audit(&pool).await;
         }
     }
-    run.tell("routes");
+    let admitted = admissions(&router).await;
+    assert!(admitted > 0, "nothing was reached");
+    run.tell(&format!("routes, {admitted} admitted"));
 }

@@ -14,18 +14,37 @@ fn arguments(dice: &mut fastrand::Rng, verb: &str) -> Vec<String> {
     let lease = format!("{epoch}.{number}");
     let number = number.to_string();
     let words: Vec<&str> = match verb {
-        "admit" => vec![&number, &lease, "0", "query", "", "envoy", key, "", "1", "0"],
+        "admit" => vec![
+            &number, &lease, "0", "query", "", "envoy", key, "", "1", "0",
+        ],
         "release" => {
             let outcome = dice.of(&OUTCOMES);
             vec![&number, &lease, "used", outcome, "5", "", "7", "1", "2", ""]
         }
         "observe" => vec![&number, dice.of(&OUTCOMES), "5"],
         "bind" => vec![&number, key],
-        "renew" => vec![dice.of(&["1", "2", "3"]), "envoy", "beat", "1", "5", "", "1", &number],
+        "renew" => vec![
+            dice.of(&["1", "2", "3"]),
+            "envoy",
+            "beat",
+            "1",
+            "5",
+            "",
+            "1",
+            &number,
+        ],
         "reassert" => vec!["2", &number, "3", &worker, "a", "10.0.0.1:80", ""],
         "renounce" => vec!["2", &number],
         "presence" => vec![dice.of(&["opened", "vouched", "ended"]), "1", "envoy"],
-        "register" => vec![&worker, dice.incarnation(), "10.0.0.1:80", "0", "1", "0", ""],
+        "register" => vec![
+            &worker,
+            dice.incarnation(),
+            "10.0.0.1:80",
+            "0",
+            "1",
+            "0",
+            "",
+        ],
         "heartbeat" => vec![&worker, dice.incarnation(), "", "3"],
         "drain" | "remove" => vec![&worker],
         "explain" => vec!["0", "0", "query", ""],
@@ -95,11 +114,14 @@ impl Scripts {
             }
             KeysOf::Count => count_keys().to_vec(),
         };
-        run.story.add(format!("{name} {args:?} of {:?}", keys.last()));
+        run.story
+            .add(format!("{name} {args:?} of {:?}", keys.last()));
         let mut command = redis::cmd("FCALL");
         let function = self.library.function(name);
         command.arg(function).arg(keys.len()).arg(keys).arg(args);
-        let reply = command.arg(&self.server).query_async::<redis::Value>(&mut self.connection);
+        let reply = command
+            .arg(&self.server)
+            .query_async::<redis::Value>(&mut self.connection);
         if let Err(error) = reply.await
             && error.kind() != redis::ServerErrorKind::ResponseError.into()
         {
@@ -118,7 +140,11 @@ impl Scripts {
             .query_async(&mut self.connection)
             .await
             .expect("a count");
-        let share = |text: &str| text.split(' ').next().and_then(|held| held.parse::<u64>().ok());
+        let share = |text: &str| {
+            text.split(' ')
+                .next()
+                .and_then(|held| held.parse::<u64>().ok())
+        };
         let sum: Option<u64> = held.iter().map(|(_, text)| share(text)).sum();
         let owners = held.iter().filter(|(owner, _)| !owner.is_empty()).count();
         if sum != Some(total.unwrap_or(0)) || owners != due.len() {

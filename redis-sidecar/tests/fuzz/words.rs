@@ -42,8 +42,28 @@ const NUMBERS: [u64; 12] = [
 
 /// Text as nobody writes it.
 pub(super) const TEXTS: [&str; 22] = [
-    "", " ", "0", "-1", "nan", "inf", "-inf", "1e308", "1e999", "0x10", " 5 ", "1.5", "head", "asking",
-    "\0", "a\nb", "{demo}", "ws:{demo}:pool", "9007199254740993", "%s%n", "\u{1f4a3}", "%00",
+    "",
+    " ",
+    "0",
+    "-1",
+    "nan",
+    "inf",
+    "-inf",
+    "1e308",
+    "1e999",
+    "0x10",
+    " 5 ",
+    "1.5",
+    "head",
+    "asking",
+    "\0",
+    "a\nb",
+    "{demo}",
+    "ws:{demo}:pool",
+    "9007199254740993",
+    "%s%n",
+    "\u{1f4a3}",
+    "%00",
 ];
 
 pub(super) trait Words {
