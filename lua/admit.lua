@@ -22,7 +22,7 @@
 -- Cost     O(log N) in the pool's workers; at most 18 calls when nothing is to be swept,
 --          5 more with a client, 4 with an affinity, 6 to 10 with a strategy in the shadow
 
-Args.check(ARGV, 'ltnttttttt')
+Args.check(ARGV, 'ljnjjttjjj')
 local pool = Pool.open()
 if not pool then
   return { 'unknown_pool' }

@@ -12,7 +12,7 @@
 --          is remembered for one lease_ttl_ms, and so is every ended one
 -- Cost     O(log N) in the pool's workers for each lease; at most 8 calls each and 4 for all
 
-Args.check(ARGV, '', 'lttoNNNNNt')
+Args.check(ARGV, '', 'ljjoNNNNNj')
 
 local FIELDS = 10
 local RELEASES_MAX = 64

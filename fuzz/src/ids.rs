@@ -32,7 +32,10 @@ pub(crate) fn run(input: &[u8]) {
     if let Ok(address) = Address::parse(text) {
         assert_eq!(Address::parse(&address.to_string()), Ok(address));
         let host = address.socket().ip().to_canonical();
-        assert!(address.socket().port() != 0 && !host.is_unspecified(), "{text}");
+        assert!(
+            address.socket().port() != 0 && !host.is_unspecified(),
+            "{text}"
+        );
     }
     if let Ok(rate) = text.parse::<Rate>() {
         assert_eq!(rate.to_string().parse(), Ok(rate), "{text}");

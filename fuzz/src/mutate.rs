@@ -62,7 +62,7 @@ impl Mutator {
     }
 
     /// One of the corpus, changed in one to eight places.
-    pub fn next(&mut self) -> Vec<u8> {
+    pub fn draw(&mut self) -> Vec<u8> {
         let mut input = self.pick();
         for _ in 0..=self.dice.usize(..8) {
             self.change(&mut input);

@@ -25,7 +25,7 @@ fn try_out(name: &str) {
     let (end, mut mutator) = (Instant::now() + time(), Mutator::new(corpus, SEED));
     let mut executions = 0_u64;
     while Instant::now() < end {
-        run(&target, &mutator.next());
+        run(&target, &mutator.draw());
         executions += 1;
     }
     eprintln!("{name}: {executions} executions");
