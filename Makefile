@@ -4,7 +4,7 @@
 # BERTH_FILTER_WASM, BERTH_BIN_DIR); set one in the environment to use another.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test test-full test-nightly test-valkey simulate-leases mutants chaos recoveries bench-choose bench-sewt plots settings lint fmt check clean
+.PHONY: help setup build run test test-full test-nightly test-valkey simulate-leases mutants fuzz chaos recoveries bench-choose bench-sewt plots settings lint fmt check clean
 # The targets share target/ and .tools/, and cargo uses all cores by itself.
 .NOTPARALLEL:
 
@@ -44,6 +44,11 @@ test-valkey: ## Run the store's tests against Valkey
 mutants: ## Remove the core's guards one at a time; its tests must notice each (1 minute)
 	@scripts/setup.sh test
 	@scripts/mutants.sh
+
+fuzz: MINUTES = 10
+fuzz: ## Look for input that harms: every target for MINUTES=10
+	@scripts/setup.sh fuzz
+	@scripts/fuzz.sh $(MINUTES)
 
 # What is drawn is the seed's; see tests/chaos/main.rs.
 SEED ?= 1

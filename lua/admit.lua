@@ -16,12 +16,13 @@
 --          redirected, worker, origin      no lease was taken
 --          again           more is to be swept than one call should do: call again
 --          unknown_pool    the pool has no policy
--- Uses     Affinity Client Ejection Holder Index Lease Limits Pool Rank Rebuild Shadow Sweep
+-- Uses     Affinity Args Client Ejection Holder Index Lease Limits Pool Rank Rebuild Shadow Sweep
 -- Keeps    I1 I2 I3 I4 I5: an id already held gets the same answer and counts once; an ended id
 --          is never admitted again, nor one that its holder's last beat did not ask for
 -- Cost     O(log N) in the pool's workers; at most 18 calls when nothing is to be swept,
 --          5 more with a client, 4 with an affinity, 6 to 10 with a strategy in the shadow
 
+Args.check(ARGV, 'ljnjjttjjj')
 local pool = Pool.open()
 if not pool then
   return { 'unknown_pool' }

@@ -8,11 +8,12 @@
 --          limit_exceeded, count, taken back
 --          too_many_owners, count, taken back
 --          again, count, taken back    more is to be swept than one call should do: call again
--- Uses     Count
+-- Uses     Args Count
 -- Keeps    the count is the sum of what is held, and was below the limit before it grew; what an owner
 --          holds is taken back only after its time; an empty count has no keys
 -- Cost     O(log N) in the owners; at most 13 calls when nothing is to be swept
 
+Args.check(ARGV, 'ntn')
 local count = Count.open(KEYS)
 local limit, owner, ttl_ms = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 

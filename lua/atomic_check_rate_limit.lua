@@ -5,9 +5,11 @@
 -- ARGV 2   the window in seconds, 1 .. 86400; windows begin at its multiples, by Redis' clock
 -- Returns  allowed, requests, retry_after_ms           0
 --          limit_exceeded, requests, retry_after_ms    until the window ends
--- Uses     Count
+-- Uses     Args Count
 -- Keeps    a window has no more requests than its limit; who is refused uses up nothing
 -- Cost     O(1); at most 3 calls
+
+Args.check(ARGV, 'nn')
 
 local limit, window_ms = tonumber(ARGV[1]), tonumber(ARGV[2]) * 1000
 local now = Count.now_ms()

@@ -5,11 +5,12 @@
 -- Returns  counted, count, taken back
 --          unheld, count, taken back    this owner holds none: nothing was given back
 --          again, count, taken back     more is to be swept than one call should do: call again
--- Uses     Count
+-- Uses     Args Count
 -- Keeps    nobody gives back what another holds, so the count is never below what is held, nor below 0;
 --          an empty count has no keys
 -- Cost     O(log N) in the owners; at most 12 calls when nothing is to be swept
 
+Args.check(ARGV, 't')
 local count = Count.open(KEYS)
 
 local function answer(word)

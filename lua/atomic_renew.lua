@@ -5,10 +5,11 @@
 -- ARGV 2   the owner's time in ms from now on; 0: as it was
 -- Returns  renewed, count, taken back, held    held is what this owner holds, 0 if it was taken back
 --          again, count, taken back            more is to be swept than one call should do: call again
--- Uses     Count
+-- Uses     Args Count
 -- Keeps    what was taken back is not held again
 -- Cost     O(log N) in the owners; at most 12 calls when nothing is to be swept
 
+Args.check(ARGV, 'tn')
 local count = Count.open(KEYS)
 local ttl_ms = tonumber(ARGV[2])
 if not count.swept then

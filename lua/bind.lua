@@ -7,10 +7,11 @@
 --          unheld          the lease is not held, or its worker has restarted
 --          full            as many keys are bound as may be
 --          unknown_pool    the pool has no policy
--- Uses     Affinity Holder Lease Pool
+-- Uses     Affinity Args Holder Lease Pool
 -- Keeps    I5: whoever does not hold a lease on a worker cannot send others there
 -- Cost     at most 9 calls
 
+Args.check(ARGV, 'lt')
 local pool = Pool.open()
 if not pool then
   return { 'unknown_pool' }

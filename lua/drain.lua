@@ -7,10 +7,11 @@
 --          unknown_worker  no such worker
 --          not_yours       it belongs to another token
 --          unknown_pool    the pool has no policy
--- Uses     Advice Index Pool Worker
+-- Uses     Advice Args Index Pool Worker
 -- Keeps    I11: a worker at its lifetime limit stays there
 -- Cost     O(log N) in the pool's workers; at most 6 calls
 
+Args.check(ARGV, 't')
 local pool = Pool.open()
 if not pool then
   return { 'unknown_pool' }

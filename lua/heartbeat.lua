@@ -10,10 +10,11 @@
 --          not_yours       it belongs to another token
 --          register        this worker or this incarnation is not known
 --          unknown_pool    the pool has no policy
--- Uses     Advice Pool Report Worker
+-- Uses     Advice Args Pool Report Worker
 -- Keeps    I11: a worker that was absent comes back by its heartbeat
 -- Cost     O(log N) in the pool's workers; at most 13 calls
 
+Args.check(ARGV, 'ttjN')
 local pool = Pool.open()
 if not pool then
   return { 'unknown_pool' }
@@ -29,6 +30,7 @@ if not worker or worker.incarnation ~= ARGV[2] or worker.state == Worker.REMOVED
 end
 local load = ARGV[3] ~= '' and cjson.decode(ARGV[3]) or nil
 if load then
+  assert(type(load) == 'table', 'a load has figures')
   local report = Report.read(worker.id)
   report.load, report.load_birth = load, worker.birth
   Report.write(worker.id, report)

@@ -4,9 +4,11 @@
 -- ARGV     for each lease three: number, outcome, handshake_us (empty when unknown); at most 64
 -- Returns  observed, count of leases, count of ids that are not held
 --          unknown_pool    the pool has no policy
--- Uses     Ejection Holder Index Lease Pool Report
+-- Uses     Args Ejection Holder Index Lease Pool Report
 -- Keeps    I6 I11: only a lease's own holder can speak for it
 -- Cost     O(log N) in the pool's workers for each lease; at most 7 calls each and 4 for all
+
+Args.check(ARGV, '', 'loN')
 
 local FIELDS = 3
 local OBSERVATIONS_MAX = 64

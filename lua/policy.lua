@@ -6,16 +6,18 @@
 -- Returns  applied, version
 --          unchanged, version     the pool has this very policy already
 --          unknown_strategy
--- Uses     Dice Index Policy Pool Report Shadow Worker
+-- Uses     Args Dice Index Policy Pool Report Shadow Worker
 -- Keeps    I1: no lease is lost; a lowered limit lets workers above it run down
 -- Cost     O(N log N) in the pool's workers: a rare step, not a decision
+
+Args.check(ARGV, 'jn')
 
 local text = ARGV[1]
 local stored = redis.call('HMGET', Keys.pool, 'policy_text', 'policy_version', 'head')
 if stored[1] == text then
   return { 'unchanged', stored[2] }
 end
-local policy, former = cjson.decode(text), stored[1] and cjson.decode(stored[1]) or {}
+local policy, former = Policy.decode(text), stored[1] and cjson.decode(stored[1]) or {}
 local strategy = Strategies[policy.strategy]
 if not strategy or (policy.shadow_strategy and not Strategies[policy.shadow_strategy]) then
   return { 'unknown_strategy' }

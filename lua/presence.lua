@@ -9,10 +9,11 @@
 --          superseded          this presence has ended, or a later one was opened
 --          noted               the end is known
 --          unknown_pool        the pool has no policy
--- Uses     Holder Pool Rebuild
+-- Uses     Args Holder Pool Rebuild
 -- Keeps    I7 I8: the end of a presence counts only if no later one was opened
 -- Cost     at most 8 calls
 
+Args.check(ARGV, 'tlt')
 local pool = Pool.open()
 if not pool then
   return { 'unknown_pool' }

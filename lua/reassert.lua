@@ -7,9 +7,11 @@
 -- Returns  reasserted, count
 --          stale           that beat is not the holder's last, or the holder was reclaimed since
 --          unknown_pool    the pool has no policy
--- Uses     Crew Holder Lease Pool Repair
+-- Uses     Args Crew Holder Lease Pool Repair
 -- Keeps    I2 I3 I5: an ended lease stays ended; lifetime is not counted again
 -- Cost     O(log N) in the pool's workers for each worker; at most 2 calls for each lease more
+
+Args.check(ARGV, 'l', 'litttt')
 
 local FIELDS = 6
 local LEASES_MAX = 128

@@ -6,9 +6,11 @@
 -- Returns  done
 --          again, cursor    the holder has more leases than one call should look at
 --          unknown_pool     the pool has no policy
--- Uses     Crew Holder Lease Page Pool Repair
+-- Uses     Args Crew Holder Lease Page Pool Repair
 -- Keeps    I2 I7 I8 I15: whoever beats in the meantime keeps the rest
 -- Cost     at most 256 leases, and O(log N) in the pool's workers for each worker
+
+Args.check(ARGV, 'c')
 
 local LEASES_MAX = 256
 

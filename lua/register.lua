@@ -13,12 +13,13 @@
 --          not_yours       it belongs to another token
 --          crowded         the pool has as many workers as it may have
 --          unknown_pool    the pool has no policy
--- Uses     Advice Former Pool Shadow Worker
+-- Uses     Advice Args Former Pool Shadow Worker
 -- Keeps    I2 I3: a new incarnation starts with neither leases nor lifetime; leases of the old one
 --          stay with the old one, and count again if it comes back; a lifetime that the store has
 --          forgotten is told by the worker, and never lowered; a name stays with its token
 -- Cost     O(log N) in the pool's workers; at most 10 calls
 
+Args.check(ARGV, 'tttiwit')
 local pool = Pool.open()
 if not pool then
   return { 'unknown_pool' }

@@ -7,10 +7,12 @@
 --          64 leases
 -- Returns  released, for each lease a digit: 1 it was given back, 0 it was not held, or waits for a beat
 --          unknown_pool    the pool has no policy
--- Uses     Affinity Ejection Holder Index Lease Pool Repair Report
+-- Uses     Affinity Args Ejection Holder Index Lease Pool Repair Report
 -- Keeps    I2 I3 I4 I5: a second release changes nothing; an id released before its admit arrives
 --          is remembered for one lease_ttl_ms, and so is every ended one
 -- Cost     O(log N) in the pool's workers for each lease; at most 8 calls each and 4 for all
+
+Args.check(ARGV, '', 'ljjoNNNNNj')
 
 local FIELDS = 10
 local RELEASES_MAX = 64

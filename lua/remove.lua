@@ -8,10 +8,11 @@
 --          unknown_worker  no such worker
 --          not_yours       it belongs to another token
 --          unknown_pool    the pool has no policy
--- Uses     Index Pool Worker
+-- Uses     Args Index Pool Worker
 -- Keeps    I2 I11
 -- Cost     O(log N) in the pool's workers; at most 9 calls
 
+Args.check(ARGV, 't')
 local pool = Pool.open()
 if not pool then
   return { 'unknown_pool' }

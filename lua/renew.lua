@@ -11,9 +11,11 @@
 -- ARGV     then these, then those that ended unacknowledged; at most 4000 together
 -- Returns  kept | list | stale, lost (0 or 1), the rebuild that waits for it (or 0), lease_ttl_ms
 --          unknown_pool    the pool has no policy
--- Uses     Holder Pool Rebuild
+-- Uses     Args Holder Pool Rebuild
 -- Keeps    I4 I8: a beat not above the last changes nothing
 -- Cost     8 calls, however many leases the holder has
+
+Args.check(ARGV, 'lttNNNn', 'l')
 
 local UNDER_WAY_MAX = 4000
 local FIRST = 8

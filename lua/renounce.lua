@@ -6,9 +6,11 @@
 -- Returns  renounced, count
 --          stale           that beat is not the holder's last, or the holder was reclaimed since
 --          unknown_pool    the pool has no policy
--- Uses     Crew Holder Lease Pool Repair
+-- Uses     Args Crew Holder Lease Pool Repair
 -- Keeps    I2 I8: a beat speaks only for what was minted before it
 -- Cost     O(log N) in the pool's workers for each worker
+
+Args.check(ARGV, 'l', 'l')
 
 local LEASES_MAX = 128
 local FIRST = 2

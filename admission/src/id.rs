@@ -352,7 +352,8 @@ impl Address {
             shape: "10.0.0.7:8080 or [fd00::7]:8080",
         };
         let address: SocketAddr = text.parse().map_err(|_| shape.clone())?;
-        if address.port() == 0 || address.ip().is_unspecified() {
+        // An IPv4 address may be written as an IPv6 one, and leads to the same place.
+        if address.port() == 0 || address.ip().to_canonical().is_unspecified() {
             return Err(shape);
         }
         Ok(Self(address))
@@ -433,7 +434,15 @@ mod tests {
     fn addresses_are_numeric_and_complete() {
         assert!(Address::parse("127.0.0.1:80").is_ok());
         assert!(Address::parse("[::1]:80").is_ok());
-        for wrong in ["worker:80", "127.0.0.1", "127.0.0.1:0", "0.0.0.0:80", ""] {
+        for wrong in [
+            "worker:80",
+            "127.0.0.1",
+            "127.0.0.1:0",
+            "0.0.0.0:80",
+            "[::]:80",
+            "[::ffff:0.0.0.0]:80",
+            "",
+        ] {
             assert!(Address::parse(wrong).is_err(), "{wrong}");
         }
     }

@@ -40,5 +40,8 @@ pub mod simulate;
 pub mod store;
 pub mod view;
 
+/// The description of the routes, as `berth openapi` prints it.
+pub const OPENAPI: &str = include_str!("../../docs/openapi.yaml");
+
 pub use keys::pool_keys;
 pub use routes::{App, app};

@@ -53,8 +53,8 @@ macro_rules! verbs {
 }
 
 /// What strategies build on.
-pub const FOUNDATION: [Source; 9] =
-    sources!("lib/": "keys" "dice" "worker" "rank" "estimate" "rate" "policy" "karma" "conduct");
+pub const FOUNDATION: [Source; 10] = sources!("lib/": "keys" "args" "dice" "worker" "rank"
+    "estimate" "rate" "policy" "karma" "conduct");
 pub const STRATEGIES: [Source; 8] = sources!("strategies/": "lifetime_first" "round_robin"
     "least_connections" "random" "sewt" "score" "nodeads" "noerrors");
 /// What builds on strategies.

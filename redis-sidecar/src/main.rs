@@ -68,6 +68,8 @@ enum Command {
     },
     /// Print every setting with its default, range and meaning, as docs/settings.md has it.
     Settings,
+    /// Print the description of the HTTP API, docs/openapi.yaml.
+    Openapi,
     /// Compare strategies on simulated workers: no Envoy, no Redis, the same output every time.
     ///
     /// A pool's decisions are made by the same models that the Lua scripts are tested against.
@@ -89,7 +91,8 @@ fn main() -> ExitCode {
         Command::Check(options) => return run_check(options),
         Command::Scripts { directory } => write_scripts(&directory),
         Command::Acl { config } => print_acl(config.as_deref()),
-        Command::Settings => print_settings(),
+        Command::Settings => print(&reference::page()),
+        Command::Openapi => print(redis_sidecar::OPENAPI),
         Command::Simulate(options) => run_simulate(&options),
     };
     match result {
@@ -196,14 +199,13 @@ fn write_scripts(directory: &Path) -> Result<(), Failure> {
 
 fn print_acl(config: Option<&Path>) -> Result<(), Failure> {
     let line = acl::line(&settings::load(config, variables())?.settings.redis)?;
-    Ok(std::io::stdout().write_all(format!("{line}\n").as_bytes())?)
+    print(&format!("{line}\n"))
 }
 
-fn print_settings() -> Result<(), Failure> {
-    Ok(std::io::stdout().write_all(reference::page().as_bytes())?)
+fn print(text: &str) -> Result<(), Failure> {
+    Ok(std::io::stdout().write_all(text.as_bytes())?)
 }
 
 fn run_simulate(options: &simulate::Options) -> Result<(), Failure> {
-    let text = simulate::simulate(options)?;
-    Ok(std::io::stdout().write_all(text.as_bytes())?)
+    print(&simulate::simulate(options)?)
 }

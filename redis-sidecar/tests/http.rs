@@ -1,5 +1,6 @@
 //! The routes: what goes over the wire, and what is refused.
 
+use crate::openapi::{Called, assert_described};
 use crate::support::{Pool, ended, eventually, holder};
 use admission::message::{Release, SIDECAR_HEADER, SIDECAR_HEADER_VALUE, UNDER_WAY_MAX, Use};
 use admission::outcome::Outcome;
@@ -54,6 +55,7 @@ impl Api {
             .get(SIDECAR_HEADER)
             .is_some_and(|mark| mark == SIDECAR_HEADER_VALUE);
         let status = response.status();
+        let content_type = response.headers().get("content-type").cloned();
         let bytes = response
             .into_body()
             .collect()
@@ -62,6 +64,16 @@ impl Api {
             .to_bytes();
         let body = serde_json::from_slice(&bytes)
             .unwrap_or_else(|_| json!(String::from_utf8_lossy(&bytes)));
+        assert_described(&Called {
+            method,
+            path,
+            request: None,
+            status,
+            content_type: content_type
+                .as_ref()
+                .map_or("", |text| text.to_str().unwrap_or("")),
+            answer: &body,
+        });
         Answer {
             status,
             body,

@@ -53,6 +53,20 @@ pub fn envoy() -> PathBuf {
     existing(path, "ENVOY_BIN")
 }
 
+/// What calls the sidecar by docs/openapi.yaml.
+pub fn schemathesis() -> PathBuf {
+    let path = match std::env::var_os("SCHEMATHESIS_BIN") {
+        Some(path) => PathBuf::from(path),
+        None => top().join(".tools/bin/schemathesis"),
+    };
+    assert!(
+        path.exists(),
+        "there is no {}: run `make setup`, or set SCHEMATHESIS_BIN",
+        path.display()
+    );
+    path
+}
+
 /// This very executable lies in `target/release/` or `target/release/deps/`, wherever cargo was
 /// told to put `target/`.
 pub fn target() -> PathBuf {

@@ -1,0 +1,85 @@
+-- What a verb is given, checked before it writes anything: an error half-way would leave half of a change
+-- behind. A shape has a letter for each argument:
+--   l  the number of a lease, of a beat or of a presence, 0 .. 2^53
+--   i  a whole number below 2^32
+--   n  a number, 0 .. 2^64                      N  the same, or empty
+--   w  a weight, 0.001 .. 1000
+--   t  text that a record can keep, at most 255 bytes
+--   o  an outcome
+--   c  a cursor
+--   j  whatever it is: it harms nothing, or is JSON, which the caller checks
+
+local Args = {}
+
+local TEXT_BYTES_MAX = 255
+local NUMBER_MAX, LEASE_MAX, COUNT_MAX = 2 ^ 64, 2 ^ 53, 2 ^ 32 - 1
+
+local OUTCOMES = { success = true, warning = true, connect_failed = true, reset_before_headers = true,
+  reset = true, timeout = true, unknown = true }
+
+-- What is not a number is neither above nor below one.
+local function is_number(text)
+  local number = tonumber(text)
+  return number and number >= 0 and number <= NUMBER_MAX
+end
+
+local function is_whole(text, max)
+  local number = tonumber(text)
+  return number and number >= 0 and number <= max and number % 1 == 0
+end
+
+local IS = {
+  l = function(text) return is_whole(text, LEASE_MAX) end,
+  i = function(text) return is_whole(text, COUNT_MAX) end,
+  n = is_number,
+  N = function(text) return text == '' or is_number(text) end,
+  w = function(text)
+    local weight = tonumber(text)
+    return weight and weight >= 0.001 and weight <= 1000
+  end,
+  t = function(text) return #text <= TEXT_BYTES_MAX end,
+  o = function(text) return OUTCOMES[text] end,
+  c = function(text) return text:find('^%d+$') end,
+}
+
+-- By shape: how many arguments it has, and which are checked how. Spelled out once, because this is done in
+-- every decision.
+local spelled = {}
+
+local function spell(shape)
+  local checks = { count = #shape, at = {}, is = {} }
+  for i = 1, #shape do
+    local is = IS[shape:sub(i, i)]
+    if is then
+      checks.at[#checks.at + 1], checks.is[#checks.is + 1] = i, is
+    end
+  end
+  spelled[shape] = checks
+  return checks
+end
+
+-- Checks one group of arguments, those behind the first `from`.
+local function check_group(args, from, checks)
+  local at, is = checks.at, checks.is
+  for i = 1, #at do
+    if not is[i](args[from + at[i]]) then
+      error('argument ' .. from + at[i] .. ' is not what it must be')
+    end
+  end
+end
+
+-- The first arguments have the shape `first`; those that follow come in groups of the shape `each`.
+function Args.check(args, first, each)
+  local checks = spelled[first] or spell(first)
+  local count, rest = checks.count, #args - checks.count
+  local group = each and (spelled[each] or spell(each))
+  if rest < 0 or (rest > 0 and not group) or (group and rest % group.count ~= 0) then
+    error('there are ' .. #args .. ' arguments')
+  end
+  check_group(args, 0, checks)
+  for from = count, count + rest - 1, group and group.count or 1 do
+    check_group(args, from, group)
+  end
+end
+
+return Args
