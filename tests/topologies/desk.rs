@@ -11,7 +11,7 @@ use redis_sidecar::settings::RedisSettings;
 use redis_sidecar::store::Store;
 use redis_sidecar::view::PoolView;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use tempfile::NamedTempFile;
 
 /// How many sessions the worker may have.
@@ -60,14 +60,22 @@ pub(super) async fn guarded<'a>(
 impl Desk {
     /// A pool that has its worker and admits.
     pub(super) async fn open(redis: &RedisSettings) -> Self {
+        Self::with_places(redis, PLACES).await
+    }
+
+    /// The same with so many places.
+    pub(super) async fn with_places(redis: &RedisSettings, places: u32) -> Self {
+        /// Each desk is a holder of its own.
+        static DESKS: AtomicU8 = AtomicU8::new(0);
         let pool = PoolName::parse("demo").expect("a pool name");
         let policy = Policy {
             strategy: Strategy::LeastConnections,
-            max_concurrent: PLACES,
+            max_concurrent: places,
             ..Policy::default()
         };
         let pools = BTreeMap::from([(pool.clone(), policy)]);
-        let epoch = Epoch::from_random([7; 16]);
+        let number = DESKS.fetch_add(1, Ordering::Relaxed);
+        let epoch = Epoch::from_random([number; 16]);
         let desk = Self {
             store: Store::start(redis, pools).expect("a store"),
             pool,
