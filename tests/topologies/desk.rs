@@ -9,8 +9,9 @@ use harness::wait::{DEADLINE, holds_within};
 use redis_sidecar::error::StoreError;
 use redis_sidecar::settings::RedisSettings;
 use redis_sidecar::store::Store;
+use redis_sidecar::view::PoolView;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use tempfile::NamedTempFile;
 
 /// How many sessions the worker may have.
@@ -23,10 +24,13 @@ pub(super) struct Desk {
     minted: AtomicU64,
 }
 
-/// With the timeout that is shipped: what heals must not need more.
+/// More patient than what is shipped: a busy machine must not look like an outage.
+pub(super) const TIMEOUT_MS: u64 = 1000;
+
 pub(super) fn at(url: String) -> RedisSettings {
     RedisSettings {
         url,
+        timeout_ms: TIMEOUT_MS,
         ..RedisSettings::default()
     }
 }
@@ -56,14 +60,22 @@ pub(super) async fn guarded<'a>(
 impl Desk {
     /// A pool that has its worker and admits.
     pub(super) async fn open(redis: &RedisSettings) -> Self {
+        Self::with_places(redis, PLACES).await
+    }
+
+    /// The same with so many places.
+    pub(super) async fn with_places(redis: &RedisSettings, places: u32) -> Self {
+        /// Each desk is a holder of its own.
+        static DESKS: AtomicU8 = AtomicU8::new(0);
         let pool = PoolName::parse("demo").expect("a pool name");
         let policy = Policy {
             strategy: Strategy::LeastConnections,
-            max_concurrent: PLACES,
+            max_concurrent: places,
             ..Policy::default()
         };
         let pools = BTreeMap::from([(pool.clone(), policy)]);
-        let epoch = Epoch::from_random([7; 16]);
+        let number = DESKS.fetch_add(1, Ordering::Relaxed);
+        let epoch = Epoch::from_random([number; 16]);
         let desk = Self {
             store: Store::start(redis, pools).expect("a store"),
             pool,
@@ -128,27 +140,43 @@ impl Desk {
         self.store.admit(&request).await
     }
 
+    /// Asks until there is an answer: the same lease is never given twice.
+    async fn answer(&self, lease: &LeaseId) -> AdmitAnswer {
+        let mut answer = None;
+        eventually("there is an answer", async || {
+            answer = self.ask(lease).await.ok();
+            answer.is_some()
+        })
+        .await;
+        answer.expect("an answer")
+    }
+
     /// Takes so many places.
-    pub(super) async fn take(&self, count: u32) -> Vec<LeaseId> {
-        let mut leases = Vec::new();
+    pub(super) async fn take(&self, count: u32) {
         for _ in 0..count {
-            let lease = self.mint();
-            match self.ask(&lease).await {
-                Ok(AdmitAnswer::Admitted(_)) => leases.push(lease),
-                answer => panic!("not admitted: {answer:?}"),
-            }
+            let answer = self.answer(&self.mint()).await;
+            let admitted = matches!(answer, AdmitAnswer::Admitted(_));
+            assert!(admitted, "not admitted: {answer:?}");
         }
-        leases
+    }
+
+    async fn view(&self) -> PoolView {
+        let mut view = None;
+        eventually("there is a view", async || {
+            view = self.store.view(&self.pool).await.ok();
+            view.is_some()
+        })
+        .await;
+        view.expect("a view")
     }
 
     pub(super) async fn active(&self) -> u64 {
-        let view = self.store.view(&self.pool).await;
-        view.expect("a view").head.active
+        self.view().await.head.active
     }
 
     pub(super) async fn rebuilds(&self) -> u64 {
-        let view = self.store.view(&self.pool).await.expect("a view");
-        view.head.repairs.get("rebuilds").copied().unwrap_or(0)
+        let repairs = self.view().await.head.repairs;
+        repairs.get("rebuilds").copied().unwrap_or(0)
     }
 
     /// Whoever was refused has left nothing behind.
@@ -165,8 +193,8 @@ impl Desk {
         let found = self.store.audit(&self.pool).await.expect("an audit");
         assert_eq!(found.total(), 0, "{found:?}");
         self.take(PLACES - taken).await;
-        match self.ask(&self.mint()).await {
-            Ok(AdmitAnswer::Denied(denied)) => assert_eq!(denied.reason, DenyReason::PoolFull),
+        match self.answer(&self.mint()).await {
+            AdmitAnswer::Denied(denied) => assert_eq!(denied.reason, DenyReason::PoolFull),
             answer => panic!("one too many: {answer:?}"),
         }
     }

@@ -119,8 +119,8 @@ async fn the_price_of_waiting_for_a_replica() {
         (rate, times[times.len() / 2])
     }
     let pair = Pair::start().await;
-    let plain = Desk::open(&pair.settings(0)).await;
-    let strict = Desk::open(&pair.settings(1)).await;
+    let plain = Desk::with_places(&pair.settings(0), 1000).await;
+    let strict = Desk::with_places(&pair.settings(1), 1000).await;
     for askers in [1, 32] {
         let (mut rates, mut medians) = ([vec![], vec![]], [vec![], vec![]]);
         for _ in 0..ROUNDS {

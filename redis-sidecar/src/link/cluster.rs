@@ -13,6 +13,7 @@ use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
 
 /// How often the cluster is asked when nothing seems wrong: an old primary beyond a cut says nothing.
@@ -25,7 +26,8 @@ const RETRY_MIN: Duration = Duration::from_millis(5);
 #[derive(Debug, Clone)]
 pub(super) struct Cluster {
     shared: Arc<Shared>,
-    keeper: Arc<tokio::task::JoinHandle<()>>,
+    /// Ends with the last clone.
+    _keeper: Arc<AbortOnDropHandle<()>>,
 }
 
 #[derive(Debug)]
@@ -59,15 +61,6 @@ enum Next {
     Fail,
 }
 
-impl Drop for Cluster {
-    fn drop(&mut self) {
-        // The keeper ends with the last clone.
-        if Arc::strong_count(&self.keeper) == 1 {
-            self.keeper.abort();
-        }
-    }
-}
-
 impl Cluster {
     pub(super) fn start(seeds: Seeds, access: Access, losses: Arc<AtomicU64>) -> Self {
         let shared = Arc::new(Shared {
@@ -80,7 +73,7 @@ impl Cluster {
         let keeper = tokio::spawn(keep_mapped(shared.clone()));
         Self {
             shared,
-            keeper: Arc::new(keeper),
+            _keeper: Arc::new(AbortOnDropHandle::new(keeper)),
         }
     }
 

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
 
 /// First pause after a failed connect; it doubles up to the maximum.
@@ -39,6 +40,7 @@ struct Connected {
     connection: MultiplexedConnection,
     lanes: Arc<[MultiplexedConnection]>,
     server: Server,
+    address: String,
     /// Who the Sentinels named, if they were asked.
     node: Option<Node>,
 }
@@ -104,21 +106,13 @@ impl Shared {
 #[derive(Clone)]
 pub(super) struct Link {
     shared: Arc<Shared>,
-    keeper: Arc<tokio::task::JoinHandle<()>>,
+    /// Ends with the last clone.
+    _keeper: Arc<AbortOnDropHandle<()>>,
 }
 
 impl std::fmt::Debug for Link {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Link").field("up", &self.is_up()).finish()
-    }
-}
-
-impl Drop for Link {
-    fn drop(&mut self) {
-        // The keeper ends with the last clone.
-        if Arc::strong_count(&self.keeper) == 1 {
-            self.keeper.abort();
-        }
     }
 }
 
@@ -138,7 +132,7 @@ impl Link {
         let keeper = tokio::spawn(keep_connected(route, shared.clone()));
         Self {
             shared,
-            keeper: Arc::new(keeper),
+            _keeper: Arc::new(AbortOnDropHandle::new(keeper)),
         }
     }
 
@@ -238,12 +232,12 @@ async fn keep_connected(route: Route, shared: Arc<Shared>) {
     for number in 0.. {
         match connect(&route, &shared.access, number).await {
             Ok(connected) => {
-                let server = connected.server.run_id.clone();
+                let (server, address) = (&connected.server.run_id, &connected.address);
                 match lost {
-                    None => info!(%server, "connected to Redis"),
+                    None => info!(%server, %address, "connected to Redis"),
                     Some(since) => {
                         let away_ms = since.elapsed().as_millis();
-                        info!(%server, %away_ms, "Redis is back");
+                        info!(%server, %address, %away_ms, "Redis is back");
                     }
                 }
                 pause = RECONNECT_MIN;
@@ -357,6 +351,7 @@ async fn connect(route: &Route, access: &Access, number: u64) -> Result<Connecte
         connection,
         lanes: lanes.into(),
         server,
+        address: info.addr().to_string(),
         node,
     })
 }
