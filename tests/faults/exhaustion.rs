@@ -78,7 +78,7 @@ async fn a_sidecar_without_memory_corrupts_nothing() {
     let typed = |answer: &Option<u16>| answer.is_none_or(|it| [400, 503].contains(&it));
     assert!(answers.iter().all(typed), "{answers:?}");
     if lives {
-        sidecar.process.limit(Resource::As, former);
+        sidecar.process.limit(Resource::Data, former);
     } else {
         // What Envoy says meanwhile is typed, and whoever watches over the sidecar starts another.
         let refused = fleet.client().websocket("/").await.refused();
