@@ -66,10 +66,10 @@ async fn a_sidecar_without_memory_corrupts_nothing() {
     let mut fleet = fleet.up().await;
     let sessions = fleet.sessions(2).await;
     let sidecar = &fleet.sidecars[0];
-    let size = sidecar.process.memory_kib("VmSize") * 1024;
+    let size = sidecar.process.memory_kib("VmData") * 1024;
     let former = sidecar
         .process
-        .limit(Resource::As, Some(size + 4 * 1024 * 1024));
+        .limit(Resource::Data, Some(size + 4 * 1024 * 1024));
     let answers = large_beats(&sidecar.target()).await;
     let lives = sidecar.process.ended().is_none();
     eprintln!(
