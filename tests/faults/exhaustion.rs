@@ -21,7 +21,8 @@ async fn a_sidecar_without_file_descriptors_fails_in_words_and_recovers() {
     let fleet = Fleet::new().as_shipped().max_concurrent(5).up().await;
     let sessions = fleet.sessions(2).await;
     let process = &fleet.sidecars[0].process;
-    let former = process.limit(Resource::Nofile, Some(process.descriptors()));
+    // None above the first three, which are in use: what is closed from now on cannot be opened again.
+    let former = process.limit(Resource::Nofile, Some(3));
     // Who is connected already is served, with nothing new to open.
     eventually("Envoy's connection goes on", async || fleet.admits(0).await).await;
     // Redis cannot be reached anew.
@@ -66,10 +67,10 @@ async fn a_sidecar_without_memory_corrupts_nothing() {
     let mut fleet = fleet.up().await;
     let sessions = fleet.sessions(2).await;
     let sidecar = &fleet.sidecars[0];
-    let size = sidecar.process.memory_kib("VmSize") * 1024;
+    let size = sidecar.process.memory_kib("VmData") * 1024;
     let former = sidecar
         .process
-        .limit(Resource::As, Some(size + 4 * 1024 * 1024));
+        .limit(Resource::Data, Some(size + 4 * 1024 * 1024));
     let answers = large_beats(&sidecar.target()).await;
     let lives = sidecar.process.ended().is_none();
     eprintln!(
@@ -78,7 +79,7 @@ async fn a_sidecar_without_memory_corrupts_nothing() {
     let typed = |answer: &Option<u16>| answer.is_none_or(|it| [400, 503].contains(&it));
     assert!(answers.iter().all(typed), "{answers:?}");
     if lives {
-        sidecar.process.limit(Resource::As, former);
+        sidecar.process.limit(Resource::Data, former);
     } else {
         // What Envoy says meanwhile is typed, and whoever watches over the sidecar starts another.
         let refused = fleet.client().websocket("/").await.refused();

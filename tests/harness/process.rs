@@ -3,7 +3,8 @@
 use crate::ports;
 use crate::wait::eventually;
 use rustix::process::{
-    Pid, Resource, Rlimit, Signal, kill_process, prlimit, set_parent_process_death_signal,
+    Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit,
+    set_parent_process_death_signal,
 };
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
@@ -114,7 +115,8 @@ impl Process {
             resource,
             Rlimit {
                 current,
-                maximum: None,
+                // As it was: it has the same as this process.
+                maximum: getrlimit(resource).maximum,
             },
         );
         match former {
@@ -129,7 +131,7 @@ impl Process {
         open.map_or(0, |open| open.count() as u64)
     }
 
-    /// Its memory, in KiB: `VmRSS`, what it uses, or `VmSize`, what it has asked for.
+    /// Its memory, in KiB: `VmRSS`, what it uses, or `VmData`, what it has asked for.
     pub fn memory_kib(&self, kind: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix(kind));

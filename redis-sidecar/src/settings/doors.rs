@@ -243,7 +243,7 @@ impl Settings {
             ));
         }
         let certified = (listener.tls.as_ref()).is_some_and(|tls| tls.client_ca_file.is_some());
-        let open = |api: &&Api| !certified && !(listener.tokens && self.asks(**api));
+        let open = |api: &&Api| !(certified || listener.tokens && self.asks(**api));
         if address.is_remote()
             && let Some(api) = listener.serves.iter().find(open)
         {
