@@ -79,11 +79,12 @@ plots: ## Simulate every scenario; draw docs/plots/ and fill the tables of docs/
 	@scripts/setup.sh build
 	@scripts/plots.sh
 
-settings: ## Write docs/settings.md
+settings: ## Write docs/settings.md and docs/check.md
 	@scripts/setup.sh build
 	@cargo run --quiet --release --bin berth -- settings >docs/settings.md
+	@cargo run --quiet --release --bin berth -- check --rules >docs/check.md
 
-lint: ## Check format, lints and Lua
+lint: ## Check format, lints, Lua and dependencies
 	@scripts/setup.sh lint
 	@scripts/lint.sh
 

@@ -134,7 +134,7 @@ fn the_page_in_docs_is_this_one() {
     let docs = std::fs::read_to_string(top("docs/check.md")).unwrap_or_default();
     assert!(
         docs == page(),
-        "docs/check.md is out of date: `berth check --rules` writes it"
+        "docs/check.md is out of date: `make settings` writes it"
     );
 }
 
