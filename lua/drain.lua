@@ -11,7 +11,7 @@
 -- Keeps    I11: a worker at its lifetime limit stays there
 -- Cost     O(log N) in the pool's workers; at most 6 calls
 
-Args.check(ARGV, 't')
+Args.check(ARGV, 'tt')
 local pool = Pool.open()
 if not pool then
   return { 'unknown_pool' }

@@ -14,7 +14,7 @@
 -- Keeps    I11: a worker that was absent comes back by its heartbeat
 -- Cost     O(log N) in the pool's workers; at most 13 calls
 
-Args.check(ARGV, 'ttjN')
+Args.check(ARGV, 'ttjNt')
 local pool = Pool.open()
 if not pool then
   return { 'unknown_pool' }

@@ -19,7 +19,7 @@
 --          forgotten is told by the worker, and never lowered; a name stays with its token
 -- Cost     O(log N) in the pool's workers; at most 10 calls
 
-Args.check(ARGV, 'tttiwit')
+Args.check(ARGV, 'tttiwitt')
 local pool = Pool.open()
 if not pool then
   return { 'unknown_pool' }

@@ -12,7 +12,7 @@
 -- Keeps    I2 I11
 -- Cost     O(log N) in the pool's workers; at most 9 calls
 
-Args.check(ARGV, 't')
+Args.check(ARGV, 'tt')
 local pool = Pool.open()
 if not pool then
   return { 'unknown_pool' }
