@@ -85,7 +85,7 @@ pub(crate) async fn a_reclaimed_holder_gets_nothing_until_it_beats_and_hears_tha
     assert_eq!(vm.denied(next).await, DenyReason::Cancelled);
     assert_eq!(vm.denied(number).await, DenyReason::Cancelled);
     assert_eq!(vm.presence(Sign::Opened, 1).await, Standing::Reclaimed);
-    let late = ["0", "77", "1", "w1", "a", "10.0.0.1:80"];
+    let late = ["0", "77", "1", "w1", "a", "10.0.0.1:80", ""];
     assert_eq!(pool.call("reassert", &vm.holder, &late).await, ["stale"]);
     let answer = vm.list().await;
     assert_eq!((answer.verdict, answer.lost), (Verdict::List, true));

@@ -162,7 +162,7 @@ pub(crate) async fn a_list_counts_only_while_its_beat_is_the_last() {
     vm.renew().await;
     vm.renew().await;
     for old in ["1", "3"] {
-        let lost = [old, "77", "1", "w1", "a", "10.0.0.1:80"];
+        let lost = [old, "77", "1", "w1", "a", "10.0.0.1:80", ""];
         assert_eq!(pool.call("reassert", &vm.holder, &lost).await, ["stale"]);
         let extra = [old, kept.as_str()];
         assert_eq!(pool.call("renounce", &vm.holder, &extra).await, ["stale"]);
