@@ -218,12 +218,13 @@ fn failure(error: LinkError) -> Failure {
     }
 }
 
-/// The access list forbids the function, or what it does.
+/// The access list forbids the function, or what it does: Redis 7.0 says the latter in one way, later ones
+/// and Valkey in another.
 fn is_forbidden(error: &RedisError) -> bool {
+    let inside = ["The user executing the script", "ACL failure in script"];
+    let detail = error.detail().unwrap_or_default();
     error.kind() == ErrorKind::Server(ServerErrorKind::NoPerm)
-        || error
-            .detail()
-            .is_some_and(|detail| detail.contains("The user executing the script"))
+        || inside.iter().any(|words| detail.contains(words))
 }
 
 fn encode(

@@ -42,8 +42,14 @@ async fn assert_survives(
     let start = Instant::now();
     harm(&group).await;
     let (primary, promoted) = group.promoted(0).await;
-    let exact =
-        async || group.servers[primary].has_the_pool().await && fleet.is_exact(PLACES).await;
+    // A primary that was replaced while it was well answers on: whoever still asks it has not followed.
+    let followed = || {
+        let mut sidecars = fleet.sidecars.iter();
+        sidecars.all(|sidecar| sidecar.process.logged("Redis is back") > 0)
+    };
+    let exact = async || {
+        followed() && group.servers[primary].has_the_pool().await && fleet.is_exact(PLACES).await
+    };
     promises.after_promotion.kept_since(promoted, exact).await;
     promises.in_all.kept_in(start.elapsed());
     let probes = prober.stop().await;

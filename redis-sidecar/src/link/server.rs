@@ -18,7 +18,8 @@ use tracing::{info, warn};
 const RECONNECT_MIN: Duration = Duration::from_millis(20);
 /// A Redis that returns is noticed within this time, well below the 2 s promised.
 const RECONNECT_MAX: Duration = Duration::from_millis(500);
-/// How often a server in use is looked at: one that was demoted or told to evict is found out.
+/// How often a server in use is looked at: one that was demoted or told to evict is found out. Less than the
+/// default of `rebuild_ms`: whoever goes on at an old primary leaves it before the next one admits anybody.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Connections for admissions that wait for replicas: a server answers nothing else on such a connection
 /// meanwhile, so they have their own, and several.
