@@ -98,7 +98,9 @@ async fn whoever_asks_whether_it_is_ready_takes_no_room() {
     sidecar.server.end().await.unwrap();
 }
 
-/// How a caller can be slow, in the words that it stops in.
+/// How a caller can be slow, the words that it stops in, and what it is told.
+type Slow<'a> = (&'a str, &'a [u8], Option<u16>);
+
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_does_not_say_what_it_wants_is_gone_in_time() {
     let sidecar = Sidecar::start(|settings| {
@@ -107,7 +109,7 @@ async fn whoever_does_not_say_what_it_wants_is_gone_in_time() {
     })
     .await;
     let unfinished = authorized("content-length: 100\r\n\r\n{\"pool\"");
-    let slow: [(&str, &[u8], Option<u16>); 6] = [
+    let slow: [Slow<'_>; 6] = [
         ("nothing", b"", None),
         ("half a line", b"POST /v1/adm", None),
         (

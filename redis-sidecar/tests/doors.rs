@@ -1,6 +1,6 @@
 //! Who is let in where: parts of the API, tokens, ids of requests.
 
-use crate::support::server::{Answer, Server, call, request, send};
+use crate::support::server::{AT_ONCE, Answer, Server, call, request, send};
 use crate::support::{Redis, eventually};
 use redis_sidecar::settings::{Api, Listen, Listener, Settings, TokenFiles, WorkerToken};
 use std::os::unix::fs::PermissionsExt;
@@ -244,7 +244,8 @@ async fn a_token_that_could_be_guessed_stops_the_start_without_being_told() {
         redis: redis.settings(),
         ..Settings::default()
     };
-    let refused = Server::start(settings).task.await.unwrap();
+    let starting = tokio::time::timeout(AT_ONCE, Server::start(settings).task);
+    let refused = starting.await.expect("no start").unwrap();
     let message = refused.unwrap_err().to_string();
     assert!(
         message.contains("tokens.operator_file") && message.contains("32"),

@@ -36,8 +36,10 @@ fn post(path: &str, headers: &[u8], body: &[u8]) -> Vec<u8> {
     [start.as_bytes(), headers, length.as_bytes(), body].concat()
 }
 
-/// A name, the bytes, and the statuses that are an answer to them; none where the connection ends.
-fn hostile_messages() -> Vec<(&'static str, Vec<u8>, Option<u16>)> {
+/// A name, the bytes, and the status that answers them; none where the connection ends.
+type Hostile = (&'static str, Vec<u8>, Option<u16>);
+
+fn hostile_messages() -> Vec<Hostile> {
     let admit = |headers: &[u8], body: &[u8]| post("/v1/admit", headers, body);
     let deep = format!(r#"{{"pool":{}"#, "[".repeat(15_000));
     let wide = format!(r#"{{"pool":[{}0]}}"#, "0,".repeat(9000));
