@@ -156,7 +156,10 @@ impl Given {
             let spots = (rule.find)(&subject).into_iter();
             spots.map(move |spot| (rule, spot))
         });
-        Report::new(found.collect(), self.redis.iter().map(Info::summary).collect())
+        Report::new(
+            found.collect(),
+            self.redis.iter().map(Info::summary).collect(),
+        )
     }
 
     /// The pools that filters ask for.

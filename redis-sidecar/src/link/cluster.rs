@@ -274,7 +274,9 @@ async fn learn(shared: &Arc<Shared>) -> RedisResult<SlotMap> {
         return Ok(map);
     }
     let mut seeds = shared.seeds.clone();
-    seeds.nodes.extend(shared.read(|known| known.map.nodes.clone()));
+    seeds
+        .nodes
+        .extend(shared.read(|known| known.map.nodes.clone()));
     ask_anybody(&seeds, &shared.access).await
 }
 

@@ -22,7 +22,9 @@ pub(crate) async fn visit(settings: &RedisSettings) -> RedisResult<Vec<Multiplex
         Topology::Cluster(seeds) => {
             let map = ask_anybody(&seeds, &access).await?;
             let primaries: BTreeSet<_> = map.ranges.iter().map(|range| &range.primary).collect();
-            let infos = primaries.into_iter().map(|node| node.info(seeds.encryption));
+            let infos = primaries
+                .into_iter()
+                .map(|node| node.info(seeds.encryption));
             infos.collect::<RedisResult<_>>()?
         }
     };
