@@ -2,7 +2,7 @@ use super::{Guards, Ledger, Presence, Settings};
 use crate::id::{Address, Epoch, HolderId, Incarnation, LeaseId, PoolName, ProxyId, WorkerId};
 use crate::message::{
     AdmitAnswer, AdmitRequest, DenyReason, Held, RegisterRequest, Release, ReleaseRequest,
-    RenewRequest, Verdict,
+    RenewAnswer, RenewRequest, Verdict,
 };
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
@@ -74,19 +74,24 @@ fn release(ledger: &mut Ledger, seq: u64) {
 }
 
 fn beat(ledger: &mut Ledger, beat: u64, numbers: &[u64]) -> Verdict {
+    beat_in(ledger, beat, numbers, None).verdict
+}
+
+/// A beat that has heard of this rebuild.
+fn beat_in(ledger: &mut Ledger, beat: u64, numbers: &[u64], rebuild: Option<u64>) -> RenewAnswer {
     let mut held = Held::default();
     numbers.iter().for_each(|number| held.add(*number));
     let request = RenewRequest {
         pool: pool(),
         holder: holder(),
         beat,
-        rebuild: None,
+        rebuild,
         asking: Vec::new(),
         ended: Vec::new(),
         held: Some(held),
         leases: None,
     };
-    ledger.renew(&request).verdict
+    ledger.renew(&request)
 }
 
 #[test]
@@ -197,7 +202,12 @@ fn a_rebuild_waits_for_whoever_is_seen() {
         ledger.at(seconds * 1_000);
     }
     assert!(ledger.is_rebuilding());
-    assert_eq!(beat(&mut ledger, 1, &[]), Verdict::Kept);
+    let answer = beat_in(&mut ledger, 1, &[], None);
     ledger.at(6_000);
+    assert!(ledger.is_rebuilding(), "it may be older than the loss");
+    assert!(answer.rebuild.is_some());
+    let answer = beat_in(&mut ledger, 2, &[], answer.rebuild);
+    assert_eq!(answer.verdict, Verdict::Kept);
+    ledger.at(7_000);
     assert!(!ledger.is_rebuilding());
 }
