@@ -160,7 +160,7 @@ async fn a_key_that_nobody_uses_is_unbound_and_one_in_use_is_not() {
 }
 
 #[tokio::test]
-async fn no_more_keys_are_bound_than_may_be() {
+pub(crate) async fn no_more_keys_are_bound_than_may_be() {
     let pool = pool_with(|policy| policy.affinity.keys_max = 2).await;
     for key in ["a", "b"] {
         admit(&pool, key, true).await;

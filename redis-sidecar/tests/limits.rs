@@ -121,7 +121,7 @@ async fn a_fixed_window_begins_anew_with_the_clock() {
 }
 
 #[tokio::test]
-async fn the_pool_has_a_limit_of_its_own() {
+pub(crate) async fn the_pool_has_a_limit_of_its_own() {
     let pool = pool_with(|policy| policy.global_conn = 3).await;
     pool.register("w2", "a").await;
     let lease = pool.admit().await.lease;
@@ -310,19 +310,25 @@ async fn a_loosened_rate_is_not_kept_to_the_old() {
 pub(crate) async fn who_was_among_the_others_gets_no_second_share() {
     let pool = pool_with(|policy| {
         policy.client.max_concurrent = 2;
-        policy.client.keys_max = 1;
+        policy.client.keys_max = 2;
     })
     .await;
-    let AdmitAnswer::Admitted(first) = ask_as(&pool, "a").await else {
-        panic!("a place for the first");
-    };
+    let mut named = Vec::new();
+    for client in ["a", "c"] {
+        let AdmitAnswer::Admitted(admitted) = ask_as(&pool, client).await else {
+            panic!("a place for the first two");
+        };
+        named.push(admitted.lease);
+    }
     for _ in 0..2 {
         assert!(
             is_admitted(&ask_as(&pool, "b").await),
             "as one of the others"
         );
     }
-    pool.release(&first.lease).await;
+    for lease in &named {
+        pool.release(lease).await;
+    }
     assert!(
         !is_admitted(&ask_as(&pool, "b").await),
         "though there is room for its name"

@@ -2,7 +2,7 @@
 //! must fail. (scripts/mutants.sh does the same with the core.)
 
 use crate::support::mutated;
-use crate::{admit, atomic, rebuild, reclaim, renew, rights};
+use crate::{admit, affinity, atomic, limits, rebuild, reclaim, renew, rights};
 
 /// A guard of the scripts, what stands in its place without it, and the test that notices.
 struct Guard {
@@ -12,7 +12,7 @@ struct Guard {
     test: fn(),
 }
 
-const GUARDS: [Guard; 33] = [
+const GUARDS: [Guard; 41] = [
     Guard {
         name: "a worker's name stays with its token",
         with: "return owner == '' or worker.owner == '' or worker.owner == owner",
@@ -211,6 +211,54 @@ const GUARDS: [Guard; 33] = [
         with: "if requests >= limit then",
         without: "if false then",
         test: atomic::a_window_has_no_more_requests_than_its_limit,
+    },
+    Guard {
+        name: "a pool's rate",
+        with: "wait > 0 and not is_shadowed(pool, 'requests.rate')",
+        without: "false",
+        test: limits::a_rate_of_one_a_second_is_never_two_in_one,
+    },
+    Guard {
+        name: "a client's sessions",
+        with: "client.count >= clients.max_concurrent",
+        without: "false",
+        test: limits::fifty_racing_for_three_places_of_a_client_get_three,
+    },
+    Guard {
+        name: "a client's place comes back",
+        with: "redis.call('HINCRBY', Keys.clients, name, -1) <= 0",
+        without: "false",
+        test: limits::a_clients_place_comes_back_with_its_lease,
+    },
+    Guard {
+        name: "clients are told apart up to a number",
+        with: "redis.call('HLEN', Keys.clients) >= pool.policy.client.keys_max",
+        without: "false",
+        test: limits::beyond_the_keys_that_are_kept_all_share_one_place,
+    },
+    Guard {
+        name: "while there are others, whoever is new may be one of them",
+        with: "(counts[2] or redis.call",
+        without: "(redis.call",
+        test: limits::who_was_among_the_others_gets_no_second_share,
+    },
+    Guard {
+        name: "a pool's sessions",
+        with: "pool.connections >= most",
+        without: "false",
+        test: limits::the_pool_has_a_limit_of_its_own,
+    },
+    Guard {
+        name: "keys are bound up to a number",
+        with: "redis.call('HLEN', Keys.affinity) < pool.policy.affinity.keys_max",
+        without: "true",
+        test: affinity::no_more_keys_are_bound_than_may_be,
+    },
+    Guard {
+        name: "a key of the client's making opens nothing",
+        with: "affinity.required and not request.bind",
+        without: "affinity.required",
+        test: affinity::a_key_that_a_client_made_up_opens_no_limit_but_the_workers,
     },
 ];
 
