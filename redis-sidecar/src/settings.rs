@@ -133,10 +133,11 @@ pub enum SettingsError {
         path: PathBuf,
         error: std::io::Error,
     },
-    #[error("{}: {error}", path.display())]
+    #[error("{}{line}: {message}", path.display())]
     Syntax {
         path: PathBuf,
-        error: toml::de::Error,
+        line: String,
+        message: String,
     },
     #[error("{variable}: {reason}")]
     Variable { variable: String, reason: String },

@@ -20,7 +20,10 @@ async fn status(fleet: &RunningFleet, bytes: &[u8]) -> Option<u16> {
     let mut heard = Vec::new();
     let exchange = async {
         let _ = stream.write_all(bytes).await;
-        let _ = stream.shutdown().await;
+        // Whoever leaves early need not be answered.
+        if bytes.is_empty() {
+            let _ = stream.shutdown().await;
+        }
         let _ = stream.read_to_end(&mut heard).await;
     };
     tokio::time::timeout(DEADLINE, exchange)

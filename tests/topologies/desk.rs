@@ -174,6 +174,11 @@ impl Desk {
         self.view().await.head.active
     }
 
+    /// How often Redis was given up.
+    pub(super) fn losses(&self) -> u64 {
+        self.store.losses()
+    }
+
     pub(super) async fn rebuilds(&self) -> u64 {
         let repairs = self.view().await.head.repairs;
         repairs.get("rebuilds").copied().unwrap_or(0)

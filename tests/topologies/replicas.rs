@@ -79,9 +79,26 @@ async fn the_printed_line_is_enough_to_wait() {
     pair.primary.told("ACL SETUSER berth -wait").await;
     let refused = desk.ask(&desk.mint()).await;
     assert!(
-        refused.is_err_and(|error| error.to_string().contains("berth acl")),
-        "waiting is not needed"
+        matches!(refused, Err(StoreError::Unreplicated { .. })),
+        "waiting is not needed: {refused:?}"
     );
+    desk.assert_none_left_over(0).await;
+}
+
+/// They come one behind the other, and the server is as well as before.
+#[tokio::test]
+async fn many_that_wait_in_vain_leave_nothing_and_break_nothing() {
+    let pair = Pair::start().await;
+    let desk = Desk::with_places(&pair.settings(1), 1000).await;
+    let losses = desk.losses();
+    pair.replica.process.freeze().await;
+    let leases: Vec<_> = (0..64).map(|_| desk.mint()).collect();
+    let answers = futures_util::future::join_all(leases.iter().map(|lease| desk.ask(lease))).await;
+    assert!(answers.iter().all(Result::is_err), "{answers:?}");
+    desk.assert_none_left_over(0).await;
+    assert_eq!(desk.losses(), losses, "a Redis that was well was given up");
+    pair.replica.process.thaw();
+    desk.settled().await;
 }
 
 #[tokio::test]

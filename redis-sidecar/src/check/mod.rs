@@ -82,6 +82,10 @@ pub async fn run(
         return (page(), None, Verdict::Fine);
     }
     let config = options.config.as_deref();
+    if options.offline && options.envoy.is_empty() && config.is_none() {
+        let message = "there is nothing to look at: name files by --envoy and --config".to_owned();
+        return (String::new(), Some(message), Verdict::Usage);
+    }
     let mut given = match Given::read(&options.envoy, config, environment.clone()) {
         Ok(given) => given,
         Err(message) => return (String::new(), Some(message), Verdict::Usage),
@@ -97,7 +101,8 @@ pub async fn run(
             Ok(infos) => given.redis = infos,
             Err(error) => {
                 unreachable = Some(format!(
-                    "Redis at {name} cannot be asked ({error}): correct redis.url, or use --offline"
+                    "Redis at {name} cannot be asked ({error}): correct redis.url, redis.user or \
+                     redis.password_file, or use --offline"
                 ));
             }
         }
@@ -127,8 +132,12 @@ impl Given {
             let file = path.display().to_string();
             let text = std::fs::read_to_string(path)
                 .map_err(|error| format!("cannot read {file}: {error}"))?;
-            let value = serde_saphyr::from_str(&text)
-                .map_err(|error| format!("{file} is neither YAML nor JSON: {error}"))?;
+            let value = serde_saphyr::from_str(&text).map_err(|error| {
+                // The first line of it: the next ones show the file, and a token may be in it.
+                let error = error.to_string();
+                let what = error.lines().next().unwrap_or_default();
+                format!("{file} is neither YAML nor JSON: {what}")
+            })?;
             given.envoy.push((file, value));
         }
         if let Some(path) = config {

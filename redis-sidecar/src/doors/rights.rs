@@ -132,7 +132,13 @@ mod tests {
 
     #[test]
     fn what_is_refused_by_name_is_refused_whatever_is_allowed() {
-        let refuse = ["127.0.0.1:9901", "10.1.0.0/16", "10.2.0.5"];
+        let refuse = [
+            "127.0.0.1:9901",
+            "10.1.0.0/16",
+            "10.2.0.5",
+            "::ffff:10.3.0.5",
+            "::ffff:10.4.0.0/112",
+        ];
         let refuse = refuse.map(|text| text.to_owned().try_into().unwrap());
         let rules = WorkerRules {
             allow: vec!["127.0.0.0/8".parse().unwrap()],
@@ -144,6 +150,8 @@ mod tests {
             "10.1.2.3:80",
             "10.2.0.5:1",
             "[::ffff:10.2.0.5]:1",
+            "10.3.0.5:1",
+            "10.4.0.7:1",
         ] {
             let message = rules.check_address(address(refused)).unwrap_err();
             assert!(message.contains("workers.refuse"), "{message}");

@@ -31,6 +31,13 @@ impl<T> Watched<T> {
         files: Vec<PathBuf>,
         read: impl Fn() -> Result<T, String> + Send + Sync + 'static,
     ) -> Result<Self, String> {
+        let read = {
+            let files = files.clone();
+            move || {
+                refuse_odd(&files)?;
+                read()
+            }
+        };
         let marks = marks(&files);
         let known = Known {
             value: Arc::new(read()?),
@@ -64,6 +71,15 @@ impl<T> Watched<T> {
             }
         }
         known.value.clone()
+    }
+}
+
+/// What is no file, a pipe say, may keep its reader for ever.
+fn refuse_odd(files: &[PathBuf]) -> Result<(), String> {
+    let is_odd = |file: &&PathBuf| std::fs::metadata(file).is_ok_and(|found| !found.is_file());
+    match files.iter().find(is_odd) {
+        Some(odd) => Err(format!("{} is no regular file", odd.display())),
+        None => Ok(()),
     }
 }
 

@@ -95,15 +95,22 @@ impl Manner {
             pipeline
                 .cmd("WAIT")
                 .arg(replicas)
-                .arg(within.as_millis() as u64);
+                .arg(within.as_millis().max(1) as u64); // 0 would be for ever
         }
         let answers: Vec<RedisResult<Value>> = pipeline.query_async(connection).await?;
         let mut answers = answers.into_iter().skip(usize::from(self.asking));
         let words = answers.next().unwrap_or(Ok(Value::Nil))?;
-        let replicas = answers.next().transpose()?;
+        // The function ran, whatever became of the wait: nobody is known to have it.
+        let replicas = answers.next().map(|answer| {
+            let count = answer.and_then(|value| Ok(redis::from_redis_value(value)?));
+            count.unwrap_or_else(|error: RedisError| {
+                tracing::warn!(%error, "no answer to WAIT; may its user type it? see `berth acl`");
+                0
+            })
+        });
         Ok(Reply {
             words: redis::from_redis_value(words)?,
-            replicas: replicas.map(redis::from_redis_value).transpose()?,
+            replicas,
         })
     }
 }

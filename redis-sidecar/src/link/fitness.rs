@@ -21,6 +21,8 @@ pub(super) struct Server {
 pub enum Unfit {
     /// It has no functions.
     TooOld { version: String },
+    /// It knows where Redis is, and is none.
+    Sentinel,
     /// It is not the primary.
     Replica { primary: String },
     /// It is still reading its file.
@@ -31,11 +33,12 @@ pub enum Unfit {
 
 impl Unfit {
     /// For metrics: every word there is.
-    pub const REASONS: [&'static str; 4] = ["too_old", "replica", "loading", "evicts"];
+    pub const REASONS: [&'static str; 5] = ["too_old", "sentinel", "replica", "loading", "evicts"];
 
     pub fn reason(&self) -> &'static str {
         match self {
             Self::TooOld { .. } => "too_old",
+            Self::Sentinel => "sentinel",
             Self::Replica { .. } => "replica",
             Self::Loading => "loading",
             Self::Evicts { .. } => "evicts",
@@ -45,7 +48,7 @@ impl Unfit {
     /// Whether there is no use in asking it anything. One that evicts still takes back what is given back.
     pub(super) fn is_useless(&self) -> bool {
         match self {
-            Self::TooOld { .. } | Self::Replica { .. } | Self::Loading => true,
+            Self::TooOld { .. } | Self::Sentinel | Self::Replica { .. } | Self::Loading => true,
             Self::Evicts { .. } => false,
         }
     }
@@ -57,6 +60,10 @@ impl fmt::Display for Unfit {
             Self::TooOld { version } => write!(
                 f,
                 "Redis {version} has no functions: run Redis 7.0 or later, or Valkey"
+            ),
+            Self::Sentinel => write!(
+                f,
+                "this is a Sentinel and no Redis: write redis+sentinel://host:port/primary-name"
             ),
             Self::Replica { primary } => write!(
                 f,
@@ -91,6 +98,9 @@ fn unfit(told: &HashMap<&str, &str>) -> Option<Unfit> {
     if parse_version(version).is_some_and(|version| version < VERSION_MIN) {
         let version = version.to_owned();
         return Some(Unfit::TooOld { version });
+    }
+    if of("redis_mode") == Some("sentinel") {
+        return Some(Unfit::Sentinel);
     }
     if of("role") == Some("slave") {
         let host = of("master_host").unwrap_or("?");
@@ -145,6 +155,11 @@ mod tests {
                 ["redis_version:10.0.0", "loading:1"],
                 "loading",
                 "reading its file",
+            ),
+            (
+                ["redis_version:7.0.15", "redis_mode:sentinel"],
+                "sentinel",
+                "redis+sentinel://",
             ),
             (
                 ["role:slave", "master_host:db"],

@@ -10,7 +10,7 @@ use redis::{ConnectionInfo, ErrorKind, RedisError, RedisResult, ServerErrorKind}
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
-use tokio::sync::Notify;
+use tokio::sync::{Mutex, Notify};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
 
@@ -39,7 +39,7 @@ pub(super) enum Route {
 struct Connected {
     number: u64,
     connection: MultiplexedConnection,
-    lanes: Arc<[MultiplexedConnection]>,
+    lanes: Arc<[Mutex<MultiplexedConnection>]>,
     server: Server,
     address: String,
     /// Who the Sentinels named, if they were asked.
@@ -177,18 +177,29 @@ impl Link {
             connected.ok_or_else(|| LinkError::Absent(format!("not connected: {why}")))?;
         let Access { wait_replicas, .. } = self.shared.access;
         let mut connection = connected.connection;
+        let mut lane = None;
         match (exchange.purpose, unfit) {
             (Purpose::Lease | Purpose::Count, Some(unfit)) => return Err(LinkError::Unfit(unfit)),
             (Purpose::Lease, None) if wait_replicas > 0 => {
-                let lane = self.shared.next_lane.fetch_add(1, Ordering::Relaxed);
-                connection = connected.lanes[lane % connected.lanes.len()].clone();
-                manner.wait = Some((wait_replicas, self.shared.access.replicas_timeout()));
+                let within = self.shared.access.replicas_timeout();
+                let next = self.shared.next_lane.fetch_add(1, Ordering::Relaxed);
+                let turn = connected.lanes[next % connected.lanes.len()].lock();
+                // Whoever came behind a wait that fails would wait in vain, too.
+                let turn = tokio::time::timeout(within, turn).await;
+                let turn = turn.map_err(|_| {
+                    LinkError::Absent("too many admissions wait for replicas".into())
+                })?;
+                connection = turn.clone();
+                lane = Some(turn);
+                manner.wait = Some((wait_replicas, within));
             }
             (Purpose::Lease | Purpose::Count | Purpose::Other, _) => {}
         }
         let result = exchange.run(connection, &connected.server, manner).await;
         result.map_err(|error| {
-            if is_fatal(&error) {
+            // Slow replicas do not make a server dead.
+            let of_replicas = lane.is_some() && error.is_timeout();
+            if is_fatal(&error) && !of_replicas {
                 self.shared.give_up(connected.number, &error.to_string());
             }
             LinkError::Failed(error)
@@ -254,10 +265,13 @@ async fn keep_connected(route: Route, shared: Arc<Shared>) {
                         unfit.to_string()
                     }
                     Failed::Error(error) => {
+                        shared.judge(None); // whatever it was, nobody knows what it is now
                         let why = explain(&error);
-                        // Of one that was lost it was said when it was.
-                        if pause == RECONNECT_MIN && lost.is_none() {
-                            warn!(error = why, "cannot connect to Redis, trying on");
+                        if shared.read(|state| state.why != why) {
+                            warn!(
+                                error = why,
+                                "cannot connect to Redis (redis.url), trying on"
+                            );
                         }
                         why
                     }
@@ -344,7 +358,7 @@ async fn connect(route: &Route, access: &Access, number: u64) -> Result<Connecte
     let mut lanes = Vec::new();
     if access.wait_replicas > 0 {
         for _ in 0..WAITING_LANES {
-            lanes.push(access.connect_lane(info.clone()).await?);
+            lanes.push(Mutex::new(access.connect_lane(info.clone()).await?));
         }
     }
     Ok(Connected {

@@ -89,7 +89,8 @@ impl fmt::Display for Address {
 pub enum OperatorError {
     #[error(
         "no sidecar answers at {address} ({reason}): start one with `berth serve`, or name another \
-         with --sidecar or BERTH_SIDECAR"
+         with --sidecar or BERTH_SIDECAR; a door with TLS is https://host:port, and may ask for --cert-file \
+         and --key-file"
     )]
     Unreachable { address: Address, reason: String },
     #[error(

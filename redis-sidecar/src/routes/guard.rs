@@ -51,7 +51,7 @@ async fn ask(
                 Refusal::WrongToken => Reason::WrongToken,
             };
             guard.metrics.doors.unauthorized(guard.api, reason);
-            tracing::debug!(api = guard.api.as_str(), ?reason, "not let in");
+            tracing::info!(api = guard.api.as_str(), ?reason, "not let in");
             Err(ApiError::Unauthorized)
         }
     }

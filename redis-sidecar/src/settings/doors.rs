@@ -145,15 +145,27 @@ impl Refused {
     }
 }
 
+/// `::ffff:10.0.0.0/104` is `10.0.0.0/8`: addresses are compared in that form.
+fn canonical(network: IpNet) -> IpNet {
+    const MAPPED_BITS: u8 = 96;
+    let address = network.addr().to_canonical();
+    match network.prefix_len().checked_sub(MAPPED_BITS) {
+        Some(bits) if address.is_ipv4() && network.addr().is_ipv6() => {
+            IpNet::new(address, bits).unwrap_or(network)
+        }
+        _ => network,
+    }
+}
+
 impl TryFrom<String> for Refused {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
         if let Ok(network) = text.parse() {
-            return Ok(Self::Network(network));
+            return Ok(Self::Network(canonical(network)));
         }
         if let Ok(address) = text.parse::<IpAddr>() {
-            return Ok(Self::Network(address.into()));
+            return Ok(Self::Network(address.to_canonical().into()));
         }
         (text.parse().map(Self::Socket))
             .map_err(|_| format!("{text:?} is neither ip, ip:port nor network/bits"))

@@ -44,13 +44,9 @@ pub fn load(
             path: path.into(),
             error,
         })?;
-        // Read as settings first: only this way does an error show the line it is in.
-        let syntax = |error| SettingsError::Syntax {
-            path: path.into(),
-            error,
-        };
-        let read = toml::from_str::<Settings>(&text).map_err(syntax);
-        table = toml::from_str(&text).map_err(syntax)?;
+        // Read as settings first: only this way does an error tell the line it is in.
+        let read = read_settings(path, &text);
+        table = toml::from_str(&text).map_err(|error| refusal(path, &text, "", &error))?;
         refuse_former(&table)?;
         read?;
         for (leaf, _) in leaves(&table) {
@@ -73,9 +69,47 @@ pub fn load(
     }
     let settings: Settings = Value::Table(table)
         .try_into()
-        .map_err(|error| SettingsError::Value(error.to_string()))?;
+        .map_err(|error: toml::de::Error| SettingsError::Value(without_values(error.message())))?;
     settings.validate()?;
     Ok(Loaded { settings, origins })
+}
+
+fn read_settings(path: &Path, text: &str) -> Result<Settings, SettingsError> {
+    let parsed = toml::Deserializer::parse(text);
+    let parsed = parsed.map_err(|error| refusal(path, text, "", &error))?;
+    serde_path_to_error::deserialize(parsed).map_err(|error| {
+        let setting = error.path().to_string();
+        refusal(path, text, &setting, error.inner())
+    })
+}
+
+/// Which setting, and in which line; not the line itself, which TOML would show: a password may be in it.
+fn refusal(path: &Path, text: &str, setting: &str, error: &toml::de::Error) -> SettingsError {
+    let start = error.span().map(|span| span.start);
+    let before = start.and_then(|start| text.get(..start));
+    let line = before.map_or_else(String::new, |before| {
+        format!(", line {}", before.matches('\n').count() + 1)
+    });
+    let message = without_values(error.message());
+    SettingsError::Syntax {
+        path: path.into(),
+        line,
+        message: match setting {
+            "" | "." => message,
+            setting => format!("{setting}: {message}"),
+        },
+    }
+}
+
+/// serde shows the text that it did not want: `invalid type: string "…", expected`.
+fn without_values(message: &str) -> String {
+    match (
+        message.split_once("string \""),
+        message.rsplit_once("\", expected"),
+    ) {
+        (Some((before, _)), Some((_, after))) => format!("{before}a string, expected{after}"),
+        _ => message.to_owned(),
+    }
 }
 
 /// What an earlier version read, with what to write instead.
@@ -98,7 +132,7 @@ fn check_alone(path: &str, table: &Table, variable: &str) -> Result<(), Settings
             variable: variable.to_owned(),
             reason: format!(
                 "{path}: {} (lists are written as in TOML: [\"a\", \"b\"])",
-                error.message()
+                without_values(error.message())
             ),
         }),
     }

@@ -93,6 +93,11 @@ impl RedisSettings {
         if self.sentinel.user.is_some() && self.sentinel.password_file.is_none() {
             return Err("redis.sentinel.user needs redis.sentinel.password_file".into());
         }
+        if self.sentinel != SentinelLogin::default() && !matches!(topology, Topology::Sentinel(_)) {
+            return Err(format!(
+                "redis.sentinel is of no use to {shown:?}: write redis+sentinel://"
+            ));
+        }
         if self.tls.cert_file.is_some() != self.tls.key_file.is_some() {
             return Err("redis.tls.cert_file and redis.tls.key_file go together".into());
         }
@@ -107,22 +112,25 @@ impl RedisSettings {
 }
 
 /// A URL as it may be shown: `redis://user:secret@host` becomes `redis://user:***@host`, and what
-/// follows a question mark, where a Unix socket's password stands, is left out.
+/// follows a question mark, where a Unix socket's password stands, is left out. Of what is no URL nobody
+/// knows where in it a password is.
 pub(crate) fn without_password(url: &str) -> String {
-    let (url, query) = match url.split_once('?') {
-        Some((url, _)) => (url, "?***"),
-        None => (url, ""),
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let (credentials, place) = match rest.rsplit_once('@') {
+        Some((credentials, place)) => (Some(credentials), place),
+        None => (None, rest),
     };
-    let shown = match url.split_once("://").and_then(|(scheme, rest)| {
-        let (credentials, host) = rest.rsplit_once('@')?;
-        Some((
-            scheme,
-            credentials.split(':').next().unwrap_or_default(),
-            host,
-        ))
-    }) {
-        Some((scheme, user, host)) => format!("{scheme}://{user}:***@{host}"),
-        None => url.to_owned(),
+    let place = match place.split_once('?') {
+        Some((place, _)) => format!("{place}?***"),
+        None => place.to_owned(),
     };
-    shown + query
+    match credentials {
+        Some(_) if scheme.is_empty() => format!("***@{place}"),
+        Some(credentials) => {
+            let user = credentials.split(':').next().unwrap_or_default();
+            format!("{scheme}://{user}:***@{place}")
+        }
+        None if scheme.is_empty() => place,
+        None => format!("{scheme}://{place}"),
+    }
 }

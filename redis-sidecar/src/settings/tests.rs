@@ -89,9 +89,24 @@ fn passwords_are_never_shown() {
         "redis://u:secret@h:1",
         "redis://:secret@h",
         "redis+unix:///s?pass=secret",
+        "redis://u:sec?secret@h:1",
+        "u:secret@h:1",
+        "redis:/u:secret@h",
     ] {
-        assert!(!without_password(url).contains("secret"), "{url}");
+        assert!(!without_password(url).contains("sec"), "{url}");
     }
+    for text in [
+        "[redis]\npassword = \"secret\"",
+        "redis = \"redis://:secret@h\"",
+        "[redis]\nurl = \"redis://:secret@h\" x",
+    ] {
+        let error = load_text(text, &[]).unwrap_err().to_string();
+        assert!(!error.contains("secret"), "{error}");
+        assert!(error.contains("line "), "{error}");
+    }
+    let variable = [("BERTH__REDIS", "redis://:secret@h")];
+    let error = load_text("", &variable).unwrap_err().to_string();
+    assert!(!error.contains("secret"), "{error}");
     assert_eq!(without_password("redis://h:1/0"), "redis://h:1/0");
 }
 

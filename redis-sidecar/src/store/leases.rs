@@ -28,7 +28,8 @@ impl Store {
         for _ in 0..AGAIN_MAX {
             let call = Call::of_holder("admit", &request.pool, &request.lease.epoch, args());
             let reply = match self.run(call).await {
-                Err(error @ StoreError::Unreplicated { .. }) => {
+                // It may have been taken all the same.
+                Err(error) if self.wait_replicas > 0 && error.is_outage() => {
                     self.take_back(request).await;
                     return Err(error);
                 }
