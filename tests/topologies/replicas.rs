@@ -75,14 +75,14 @@ async fn the_printed_line_is_enough_to_wait() {
     let pair = Pair::start().await;
     let (settings, _password) = guarded(pair.settings(1), [&pair.primary]).await;
     let desk = Desk::open(&settings).await;
-    desk.assert_exact(0).await;
+    desk.take(1).await;
     pair.primary.told("ACL SETUSER berth -wait").await;
     let refused = desk.ask(&desk.mint()).await;
     assert!(
         matches!(refused, Err(StoreError::Unreplicated { .. })),
         "waiting is not needed: {refused:?}"
     );
-    desk.assert_none_left_over(0).await;
+    desk.assert_none_left_over(1).await;
 }
 
 /// They come one behind the other, and the server is as well as before.
