@@ -16,6 +16,14 @@ async fn assert_no_drift(fleet: &RunningFleet) {
     assert!(drift.values().all(|off| off == 0), "{audit}");
 }
 
+async fn tells_of_an_outage(fleet: &RunningFleet) -> bool {
+    let visit = fleet.client().visit("/").await;
+    let Ok(harness::Visit::Refused(refused)) = visit else {
+        return false;
+    };
+    refused.status == 503 && refused.reason.as_deref() == Some("outage")
+}
+
 #[tokio::test]
 async fn a_sidecar_without_file_descriptors_fails_in_words_and_recovers() {
     let fleet = Fleet::new().as_shipped().max_concurrent(5).up().await;
@@ -28,11 +36,7 @@ async fn a_sidecar_without_file_descriptors_fails_in_words_and_recovers() {
     // Redis cannot be reached anew.
     fleet.redis.told("CLIENT KILL TYPE normal").await;
     eventually("a client is told", async || {
-        let visit = fleet.client().visit("/").await;
-        let Ok(harness::Visit::Refused(refused)) = visit else {
-            return false;
-        };
-        refused.status == 503 && refused.reason.as_deref() == Some("outage")
+        tells_of_an_outage(&fleet).await
     })
     .await;
     let stranger = TcpStream::connect(fleet.sidecars[0].listen()).await;
@@ -72,6 +76,11 @@ async fn a_sidecar_without_memory_corrupts_nothing() {
         .process
         .limit(Resource::Data, Some(size + 4 * 1024 * 1024));
     let answers = large_beats(&sidecar.target()).await;
+    // Its end takes a moment.
+    eventually("the sidecar has ended, or answers", async || {
+        sidecar.process.ended().is_some() || http::get(&sidecar.target(), "/healthz").await.is_ok()
+    })
+    .await;
     let lives = sidecar.process.ended().is_none();
     eprintln!(
         "16 beats of 4 MB with 4 MiB of memory left: {answers:?}; the sidecar lives: {lives}"
@@ -82,11 +91,10 @@ async fn a_sidecar_without_memory_corrupts_nothing() {
         sidecar.process.limit(Resource::Data, former);
     } else {
         // What Envoy says meanwhile is typed, and whoever watches over the sidecar starts another.
-        let refused = fleet.client().websocket("/").await.refused();
-        assert_eq!(
-            (refused.status, refused.reason.as_deref()),
-            (503, Some("outage"))
-        );
+        eventually("a client is told", async || {
+            tells_of_an_outage(&fleet).await
+        })
+        .await;
         fleet.sidecars[0].restart().await;
     }
     let start = Instant::now();
