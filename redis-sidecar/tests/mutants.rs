@@ -27,7 +27,7 @@ const GUARDS: [Guard; 41] = [
     },
     Guard {
         name: "a pool's number of workers",
-        with: "redis.call('HLEN', Keys.workers) >= pool.policy.workers_max",
+        with: "Worker.count() >= pool.policy.workers_max",
         without: "false",
         test: rights::a_pool_has_no_more_workers_than_it_may_have,
     },
