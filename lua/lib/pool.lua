@@ -92,7 +92,14 @@ function Pool.put(pool, field, text)
   puts[#puts + 1] = field
   puts[#puts + 1] = text
   if #puts >= PUTS_MAX then
-    redis.call('HSET', Keys.live, unpack(puts))
+    Pool.flush(pool)
+  end
+end
+
+-- Writes what was put, for whoever reads it again in the same call.
+function Pool.flush(pool)
+  if #pool.puts > 0 then
+    redis.call('HSET', Keys.live, unpack(pool.puts))
     pool.puts = {}
   end
 end
@@ -107,8 +114,7 @@ function Pool.save(pool)
     puts[#puts + 1] = shared
   end
   Shadow.store(pool, puts)
-  redis.call('HSET', Keys.live, unpack(puts))
-  pool.puts = {}
+  Pool.flush(pool)
 end
 
 -- Something is due at this time: nobody decides after it without looking (lib/sweep.lua).

@@ -95,8 +95,8 @@ const GUARDS: [Guard; 44] = [
     },
     Guard {
         name: "a reclaimed holder gets nothing",
-        with: "if holder.reclaimed_at > 0 then\n  return denied('cancelled')",
-        without: "if false then\n  return denied('cancelled')",
+        with: "if holder.reclaimed_at > 0 then\n    return denied('cancelled')",
+        without: "if false then\n    return denied('cancelled')",
         test: reclaim::a_reclaimed_holder_gets_nothing_until_it_beats_and_hears_that_it_lost,
     },
     Guard {
