@@ -87,7 +87,7 @@ for i = Keys.FIRST_HOLDER, #KEYS do
   count_holder(KEYS[i])
 end
 
-local ids = redis.call('HKEYS', Keys.workers)
+local ids = Page.all_ids()
 local open, at_limit, ranked = 0, 0, { 0, 0, 0 }
 
 local function count_life(id, life)
@@ -144,7 +144,7 @@ end
 for kind = 1, 3 do
   compare('index', redis.call('ZCARD', Keys.index[kind]), ranked[kind])
 end
-compare('heartbeats', redis.call('ZCARD', Keys.heartbeats) + redis.call('ZCARD', Keys.absent), #ids)
+compare('heartbeats', Worker.count(), #ids)
 local kept = redis.call('HGETALL', Keys.clients)
 for i = 1, #kept, 2 do
   compare('clients', tonumber(kept[i + 1]), clients[kept[i]] or 0)

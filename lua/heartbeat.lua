@@ -10,7 +10,7 @@
 --          not_yours       it belongs to another token
 --          register        this worker or this incarnation is not known
 --          unknown_pool    the pool has no policy
--- Uses     Advice Args Pool Report Worker
+-- Uses     Advice Args Pool Worker
 -- Keeps    I11: a worker that was absent comes back by its heartbeat
 -- Cost     O(log N) in the pool's workers; at most 13 calls
 
@@ -19,7 +19,8 @@ local pool = Pool.open()
 if not pool then
   return { 'unknown_pool' }
 end
-local worker = Worker.read(ARGV[1])
+local says_load = ARGV[3] ~= ''
+local worker = (says_load and Worker.read_with_report or Worker.read)(ARGV[1])
 if worker and not Worker.is_of(worker, ARGV[5]) then
   return { 'not_yours' }
 end
@@ -28,12 +29,10 @@ if not worker or worker.incarnation ~= ARGV[2] or worker.state == Worker.REMOVED
   or worker.heartbeat == Worker.NEVER then
   return { 'register' }
 end
-local load = ARGV[3] ~= '' and cjson.decode(ARGV[3]) or nil
+local load = says_load and cjson.decode(ARGV[3]) or nil
 if load then
   assert(type(load) == 'table', 'a load has figures')
-  local report = Report.read(worker.id)
-  report.load, report.load_birth = load, worker.birth
-  Report.write(worker.id, report)
+  worker.report.load, worker.report.load_birth, worker.learned = load, worker.birth, true
 end
 worker.previous, worker.sessions = worker.heartbeat, tonumber(ARGV[4]) or Worker.UNTOLD
 Advice.see(pool, worker, load)

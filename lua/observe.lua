@@ -4,7 +4,7 @@
 -- ARGV     for each lease three: number, outcome, handshake_us (empty when unknown); at most 64
 -- Returns  observed, count of leases, count of ids that are not held
 --          unknown_pool    the pool has no policy
--- Uses     Args Ejection Holder Index Lease Pool Report
+-- Uses     Args Crew Ejection Holder Index Lease Pool Report
 -- Keeps    I6 I11: only a lease's own holder can speak for it
 -- Cost     O(log N) in the pool's workers for each lease; at most 7 calls each and 4 for all
 
@@ -17,7 +17,7 @@ local pool = Pool.open()
 if not pool then
   return { 'unknown_pool' }
 end
-local observed, unknown, numbers = 0, 0, {}
+local crew, observed, unknown, numbers = Crew.new(), 0, 0, {}
 for first = 1, math.min(#ARGV, OBSERVATIONS_MAX * FIELDS), FIELDS do
   numbers[#numbers + 1] = ARGV[first]
 end
@@ -25,13 +25,11 @@ local holder = Holder.open(unpack(numbers))
 
 for first = 1, math.min(#ARGV, OBSERVATIONS_MAX * FIELDS), FIELDS do
   local lease = Lease.of(holder, ARGV[first])
-  local worker = lease and Lease.worker_of(lease)
+  local worker = lease and Crew.of_lease(crew, lease)
   if worker then
     local outcome, handshake_us = ARGV[first + 1], tonumber(ARGV[first + 2])
     Ejection.judge(pool, worker, lease, outcome)
-    local report = Report.read(worker.id)
-    Report.take(pool, worker, report, lease, outcome, Report.time_of_handshake(pool, handshake_us))
-    Report.write(worker.id, report)
+    Report.take(pool, worker, lease, outcome, Report.time_of_handshake(pool, handshake_us))
     Lease.note_told(holder, ARGV[first], lease, outcome)
     Index.save(pool, worker)
     observed = observed + 1

@@ -6,14 +6,14 @@
 -- Returns  applied, version
 --          unchanged, version     the pool has this very policy already
 --          unknown_strategy
--- Uses     Args Dice Index Policy Pool Report Shadow Worker
+-- Uses     Args Dice Index Page Policy Pool Shadow Worker
 -- Keeps    I1: no lease is lost; a lowered limit lets workers above it run down
 -- Cost     O(N log N) in the pool's workers: a rare step, not a decision
 
 Args.check(ARGV, 'jn')
 
 local text = ARGV[1]
-local stored = redis.call('HMGET', Keys.pool, 'policy_text', 'policy_version', 'head')
+local stored = redis.call('HMGET', Keys.pool, 'policy_text', 'policy_version')
 if stored[1] == text then
   return { 'unchanged', stored[2] }
 end
@@ -27,12 +27,13 @@ end
 local former_strategy = Strategies[former.strategy]
 local remembered = former_strategy and former_strategy.memory(former) == strategy.memory(policy)
 if not remembered then
-  redis.call('HDEL', Keys.pool, 'shared')
+  redis.call('HDEL', Keys.live, 'shared')
   redis.call('DEL', Keys.latencies)
 end
 local version = redis.call('HINCRBY', Keys.pool, 'policy_version', 1)
-redis.call('HSET', Keys.pool, 'policy_text', text, 'policy_mark', Policy.mark(version, text))
-if not stored[3] then
+redis.call('HSET', Keys.pool, 'policy_text', text)
+redis.call('HSET', Keys.live, 'policy_mark', Policy.mark(version, text))
+if redis.call('HEXISTS', Keys.live, 'head') == 0 then
   Pool.found(tonumber(ARGV[2]))
 end
 
@@ -54,20 +55,21 @@ if strategy.memory(policy) ~= 'load' then
   redis.call('DEL', Keys.latencies) -- of a shadow, perhaps: those that serve are listed anew
 end
 Dice.forget(pool)
-Shadow.clear(pool)
+local ids = Page.all_ids()
+Shadow.clear(pool, ids)
 redis.call('DEL', Keys.index[1], Keys.index[2], Keys.index[3])
-for _, id in ipairs(redis.call('HKEYS', Keys.workers)) do
-  local worker = Worker.read(id)
+for _, id in ipairs(ids) do
+  local worker = Worker.read_with_report(id)
   worker.eligible, worker.scores = 0, Worker.unranked()
   if not remembered then
     worker.inputs = ''
     if strategy.recall then
-      strategy.recall(pool, worker, Report.read(id))
+      strategy.recall(pool, worker, worker.report)
     end
   end
   if pool.shadow and pool.shadow.strategy.recall then
     Shadow.within(pool, worker, function()
-      pool.strategy.recall(pool, worker, Report.read(id))
+      pool.strategy.recall(pool, worker, worker.report)
     end)
   end
   if worker.state == Worker.AVAILABLE and Worker.at_its_limit(pool, worker) then

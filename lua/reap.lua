@@ -40,6 +40,7 @@ local function forget_absent()
 end
 
 local swept = Sweep.run(pool)
+Pool.flush(pool) -- below, what was swept is read again
 local tombstones_done = forget_tombstones()
 local absent_done = forget_absent()
 local rebuild = Rebuild.goes_on(pool) and pool.rebuild or 0

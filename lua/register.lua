@@ -30,7 +30,7 @@ local worker = Worker.read(id)
 if worker and not Worker.is_of(worker, ARGV[8]) then
   return { 'not_yours' }
 end
-if not worker and redis.call('HLEN', Keys.workers) >= pool.policy.workers_max then
+if not worker and Worker.count() >= pool.policy.workers_max then
   return { 'crowded' }
 end
 worker = worker or Worker.new(id)

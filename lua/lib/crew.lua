@@ -1,4 +1,5 @@
--- The workers that one call concerns, each read once and saved once, however many of its leases change.
+-- The workers that one call concerns, each read once, with what was learned about it, and saved once,
+-- however many of its leases change.
 
 local Crew = {}
 
@@ -14,7 +15,7 @@ end
 function Crew.read(crew, id)
   local worker = crew.known[id]
   if worker == nil then
-    worker = Worker.read(id) or false
+    worker = Worker.read_with_report(id) or false
     crew.known[id] = worker
     if worker then
       crew.list[#crew.list + 1] = worker

@@ -19,6 +19,7 @@ end
 local function exile(pool, worker)
   worker.ejected_until = pool.now + exile_ms(pool, worker.ejections)
   redis.call('ZADD', Keys.ejected, worker.ejected_until, worker.id)
+  Pool.sweep_by(pool, worker.ejected_until)
 end
 
 local function eject(pool, worker)

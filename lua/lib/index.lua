@@ -6,6 +6,9 @@ local Index = {}
 -- Where its last heartbeat belongs: who is not fresh is absent.
 function Index.note_heartbeat(pool, worker)
   local fresh = worker.state ~= Worker.REMOVED and Worker.is_fresh(pool, worker)
+  if fresh then
+    Pool.sweep_by(pool, worker.heartbeat + pool.policy.heartbeat_ttl_ms)
+  end
   redis.call('ZADD', fresh and Keys.heartbeats or Keys.absent, worker.heartbeat, worker.id)
   redis.call('ZREM', fresh and Keys.absent or Keys.heartbeats, worker.id)
 end
@@ -57,26 +60,33 @@ function Index.rank(pool, worker)
   worker.eligible, worker.prefix = eligible and 1 or 0, prefix
 end
 
--- Brings the indexes and the pool's figures in line with the worker and stores its record.
-function Index.save(pool, worker)
+-- Brings the indexes and the pool's figures in line with the worker.
+local function arrange(pool, worker)
   count_worker(pool, worker)
   Index.rank(pool, worker)
-  Shadow.save(pool, worker, Index.rank)
-  Worker.write(worker)
+  Shadow.rank(pool, worker, Index.rank)
+end
+
+-- The same, and its record is written when the pool is saved.
+function Index.save(pool, worker)
+  arrange(pool, worker)
+  Shadow.put(pool, worker)
+  Pool.put(pool, Worker.RECORD .. worker.id, Worker.pack(worker))
+  if worker.learned then
+    Pool.put(pool, Worker.REPORT .. worker.id, cmsgpack.pack(worker.report))
+  end
 end
 
 -- Deletes every trace of a worker that has no leases.
 function Index.forget(pool, worker)
   worker.state = Worker.REMOVED
-  Index.save(pool, worker)
+  arrange(pool, worker)
   redis.call('ZREM', Keys.heartbeats, worker.id)
   redis.call('ZREM', Keys.absent, worker.id)
   redis.call('ZREM', Keys.ejected, worker.id)
   redis.call('ZREM', Keys.latencies, worker.id)
-  redis.call('HDEL', Keys.workers, worker.id)
-  redis.call('HDEL', Keys.reports, worker.id)
   redis.call('HDEL', Keys.former, worker.id)
-  Shadow.forget(worker)
+  Worker.forget(worker.id)
 end
 
 return Index

@@ -3,34 +3,34 @@
 local Keys = {}
 
 -- Where the holder's key stands, or several of them.
-Keys.FIRST_HOLDER = 23
+Keys.FIRST_HOLDER = 21
 
 local index, shadow_index
 
 -- In the order in which every function receives them (redis-sidecar/src/keys.rs).
 -- The last argument of every call is not the verb's own: which server this is.
 local function name_pool(keys)
-  Keys.pool = keys[1]       -- HASH head, shared, store_id, policy_*, rejected:<reason>, shadowed:<limit>,
-                            -- repairs:<kind>, ejections, unbound, shadow_*
-  Keys.workers = keys[2]    -- HASH worker -> record
-  Keys.reports = keys[3]    -- HASH worker -> what was learned about it
-  Keys.heartbeats = keys[4] -- ZSET worker -> last heartbeat: the fresh workers
-  Keys.absent = keys[5]     -- ZSET worker -> last heartbeat: workers whose heartbeats ended
-  Keys.ejected = keys[6]    -- ZSET worker -> end of its exile
-  Keys.tombstones = keys[7] -- ZSET lease -> when it is forgotten: leases that ended
+  Keys.pool = keys[1]       -- HASH policy_text, policy_version, levels, rejected:<reason>, shadowed:<limit>,
+                            -- repairs:<kind>, ejections, unbound, shadow_levels
+  -- HASH head, shared, policy_mark, store_id, shadow_head, shadow_shared; worker:<id> -> its record,
+  -- report:<id> -> what was learned about it, shadow:<id> -> what the strategy in the shadow keeps of it
+  Keys.live = keys[2]
+  Keys.heartbeats = keys[3] -- ZSET worker -> last heartbeat: the fresh workers
+  Keys.absent = keys[4]     -- ZSET worker -> last heartbeat: workers whose heartbeats ended
+  Keys.ejected = keys[5]    -- ZSET worker -> end of its exile
+  Keys.tombstones = keys[6] -- ZSET lease -> when it is forgotten: leases that ended
   -- ZSET prefix..worker -> score: the workers that may be chosen now, an index for each kind of request
-  index = { keys[8], keys[9], keys[10] }
-  Keys.former = keys[11]    -- HASH worker -> its lives before the present one
-  Keys.latencies = keys[12] -- ZSET worker -> latency it reports: those that serve
-  Keys.holders = keys[13]   -- ZSET epoch -> when to look at that holder again
-  Keys.awaited = keys[14]   -- ZSET epoch -> since when: holders that the present rebuild waits for
-  Keys.clients = keys[15]   -- HASH client -> leases it has
-  Keys.client_rates = keys[16] -- ZSET client -> how often it came (lib/rate.lua)
-  Keys.affinity = keys[17]  -- HASH key -> the worker it is bound to
-  Keys.affinity_expiry = keys[18] -- ZSET key -> when it is unbound
-  -- The same as `index`, for the strategy that runs in the shadow; and HASH worker -> what that one keeps
-  shadow_index = { keys[19], keys[20], keys[21] }
-  Keys.shadows = keys[22]
+  index = { keys[7], keys[8], keys[9] }
+  Keys.former = keys[10]    -- HASH worker -> its lives before the present one
+  Keys.latencies = keys[11] -- ZSET worker -> latency it reports: those that serve
+  Keys.holders = keys[12]   -- ZSET epoch -> when to look at that holder again
+  Keys.awaited = keys[13]   -- ZSET epoch -> since when: holders that the present rebuild waits for
+  Keys.clients = keys[14]   -- HASH client -> leases it has
+  Keys.client_rates = keys[15] -- ZSET client -> how often it came (lib/rate.lua)
+  Keys.affinity = keys[16]  -- HASH key -> the worker it is bound to
+  Keys.affinity_expiry = keys[17] -- ZSET key -> when it is unbound
+  -- The same as `index`, for the strategy that runs in the shadow
+  shadow_index = { keys[18], keys[19], keys[20] }
 end
 
 -- A pool is named once while calls for it follow each other. What a call may have left exchanged, because

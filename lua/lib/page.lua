@@ -3,6 +3,8 @@
 local Page = {}
 
 local PAGE = 200
+-- A worker has two fields, or three.
+local FIELDS = 2 * PAGE
 
 local STATE = { [Worker.AVAILABLE] = 'available', [Worker.DRAINING] = 'draining',
   [Worker.RECYCLING] = 'recycling', [Worker.REMOVED] = 'removed' }
@@ -22,13 +24,22 @@ function Page.encode(shown)
   return (text:gsub('"gates":{}', '"gates":[]'))
 end
 
+-- The names of all workers.
+function Page.all_ids()
+  local ids = {}
+  for _, field in ipairs(redis.call('HKEYS', Keys.live)) do
+    ids[#ids + 1] = field:match('^' .. Worker.RECORD .. '(.*)$')
+  end
+  return ids
+end
+
 -- Returns the next cursor, and the workers that are not out of sight as a JSON list; each is written
 -- by `encode(worker)`.
 function Page.read(cursor, encode)
-  local page = redis.call('HSCAN', Keys.workers, cursor, 'COUNT', PAGE)
+  local page = redis.call('HSCAN', Keys.live, cursor, 'COUNT', FIELDS, 'MATCH', Worker.RECORD .. '*')
   local workers = {}
   for i = 1, #page[2], 2 do
-    local worker = Worker.read(page[2][i])
+    local worker = Worker.read_with_report(page[2][i]:sub(#Worker.RECORD + 1))
     if worker.state ~= Worker.REMOVED or worker.active > 0 then
       workers[#workers + 1] = encode(worker)
     end

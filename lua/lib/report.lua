@@ -3,27 +3,17 @@
 
 local Report = {}
 
-function Report.read(id)
-  local text = redis.call('HGET', Keys.reports, id)
-  if text then
-    return cmsgpack.unpack(text)
-  end
-  return { requests = 0, errors = 0, bytes_read = 0, bytes_written = 0, timed = 0, timed_us = 0 }
-end
-
-function Report.write(id, report)
-  redis.call('HSET', Keys.reports, id, cmsgpack.pack(report))
-end
-
 Report.COUNTS_AS_ERROR = { warning = true, connect_failed = true, reset_before_headers = true,
   reset = true, timeout = true }
 
 -- How a lease came out, and how long it took. Only what went well tells how long a worker takes.
-function Report.take(pool, worker, report, lease, outcome, us)
+function Report.take(pool, worker, lease, outcome, us)
+  worker.learned = true
   if Lease.tells_anew(lease, outcome) then
     Shadow.tell(pool, 'judge', worker, outcome)
   end
   if us and outcome == 'success' then
+    local report = worker.report
     report.timed, report.timed_us = report.timed + 1, report.timed_us + us
     Shadow.tell_of(pool, 'learn', worker, lease, { report = report, us = us })
   end

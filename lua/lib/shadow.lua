@@ -14,7 +14,7 @@ function Shadow.open(pool)
   if not name then
     return
   end
-  local head, shared = unpack(redis.call('HMGET', Keys.pool, 'shadow_head', 'shadow_shared'))
+  local head, shared = unpack(redis.call('HMGET', Keys.live, 'shadow_head', 'shadow_shared'))
   local shadow = { strategy = Strategies[name], shared = shared, levels_field = 'shadow_levels' }
   if head then
     shadow.dice, shadow.fired, shadow.seen, shadow.differed = struct.unpack(HEAD, head)
@@ -24,8 +24,8 @@ function Shadow.open(pool)
   pool.shadow = shadow
 end
 
--- What Pool.save stores beside its own: names and values.
-function Shadow.stored(pool)
+-- Adds to what Pool.save writes: names and values.
+function Shadow.store(pool, puts)
   local shadow = pool.shadow
   if not shadow then
     return
@@ -35,14 +35,16 @@ function Shadow.stored(pool)
   Shadow.within(pool, nil, function()
     shared = pool.strategy.shared(pool)
   end)
+  puts[#puts + 1] = 'shadow_head'
+  puts[#puts + 1] = head
   if shared then
-    return 'shadow_head', head, 'shadow_shared', shared
+    puts[#puts + 1] = 'shadow_shared'
+    puts[#puts + 1] = shared
   end
-  return 'shadow_head', head
 end
 
 local function face_of(worker)
-  local text = redis.call('HGET', Keys.shadows, worker.id)
+  local text = redis.call('HGET', Keys.live, Worker.SHADOW .. worker.id)
   if not text then
     return { scores = Worker.unranked(), clock = 0, eligible = 0, prefix = '', inputs = '' }
   end
@@ -53,10 +55,9 @@ local function face_of(worker)
   return face
 end
 
-local function save_face(worker)
-  local face = worker.face
-  redis.call('HSET', Keys.shadows, worker.id, struct.pack(FACE, face.scores[1], face.scores[2],
-    face.scores[3], face.clock, face.eligible, #face.prefix, face.prefix, #face.inputs, face.inputs))
+local function pack_face(face)
+  return struct.pack(FACE, face.scores[1], face.scores[2],
+    face.scores[3], face.clock, face.eligible, #face.prefix, face.prefix, #face.inputs, face.inputs)
 end
 
 local POOL_FIELDS = { 'strategy', 'dice', 'fired', 'levels', 'levels_field', 'shared', 'ledger' }
@@ -134,27 +135,35 @@ function Shadow.reweigh(pool, worker, weight)
 end
 
 -- The worker's place in the shadow's indexes: `rank(pool, worker)` is what gives it the live one.
-function Shadow.save(pool, worker, rank)
+function Shadow.rank(pool, worker, rank)
   if pool.shadow then
     Shadow.within(pool, worker, rank)
-    save_face(worker)
   end
 end
 
-function Shadow.forget(worker)
-  redis.call('HDEL', Keys.shadows, worker.id)
+-- Adds what it keeps of the worker to what Pool.save writes.
+function Shadow.put(pool, worker)
+  if pool.shadow then
+    pool.puts[#pool.puts + 1] = Worker.SHADOW .. worker.id
+    pool.puts[#pool.puts + 1] = pack_face(worker.face)
+  end
 end
 
 -- Nothing that it kept is of use to another strategy.
-function Shadow.clear(pool)
-  redis.call('UNLINK', Keys.shadows, Keys.shadow_index[1], Keys.shadow_index[2], Keys.shadow_index[3])
-  redis.call('HDEL', Keys.pool, 'shadow_head', 'shadow_shared', 'shadow_levels')
+function Shadow.clear(pool, ids)
+  redis.call('UNLINK', Keys.shadow_index[1], Keys.shadow_index[2], Keys.shadow_index[3])
+  redis.call('HDEL', Keys.pool, 'shadow_levels')
+  redis.call('HDEL', Keys.live, 'shadow_head', 'shadow_shared')
+  for _, id in ipairs(ids) do
+    redis.call('HDEL', Keys.live, Worker.SHADOW .. id)
+  end
   pool.shadow = nil
   Shadow.open(pool)
 end
 
--- What it would have chosen, and the kind of request that this is to it. One that draws has drawn.
-function Shadow.choose(pool, request, rank)
+-- What it would have chosen in the place of this worker, and the kind of request that this is to it. One
+-- that draws has drawn.
+function Shadow.choose(pool, request, worker, rank)
   local shadow, kind, chosen = pool.shadow, 1, nil
   if not shadow then
     return nil, kind
@@ -165,11 +174,12 @@ function Shadow.choose(pool, request, rank)
     chosen = member and member:sub(pool.strategy.prefix_bytes + 1)
   end)
   if chosen and shadow.strategy.draws then
-    local worker = Worker.read(chosen)
-    Shadow.within(pool, worker, function()
-      pool.strategy.taken(pool, worker, kind)
+    local drawn = chosen == worker.id and worker or Worker.read(chosen)
+    Shadow.within(pool, drawn, function()
+      pool.strategy.taken(pool, drawn, kind)
     end)
-    Shadow.save(pool, worker, rank)
+    Shadow.rank(pool, drawn, rank)
+    Shadow.put(pool, drawn)
   end
   return chosen, kind
 end

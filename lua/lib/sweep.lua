@@ -29,10 +29,17 @@ local function sweep_ejected(pool)
   return #back
 end
 
--- Returns false when more is left than one script should do.
+-- The first of the workers that are sorted by time.
+local function first_of(key)
+  return tonumber(redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')[2]) or 1 / 0
+end
+
+-- Returns false when more is left than one script should do; and whether anything was due. The caller saves
+-- the pool.
 function Sweep.run(pool)
   local stale = sweep_stale(pool)
   local back = sweep_ejected(pool)
+  pool.sweep_at = math.min(first_of(Keys.heartbeats) + pool.policy.heartbeat_ttl_ms, first_of(Keys.ejected))
   return stale < Sweep.MAX and back < Sweep.MAX, stale + back > 0
 end
 

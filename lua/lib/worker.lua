@@ -36,11 +36,12 @@ function Worker.new(id)
   }
 end
 
-function Worker.read(id)
-  local text = redis.call('HGET', Keys.workers, id)
-  if not text then
-    return nil
-  end
+-- Its fields in Keys.live: the record, what was learned about it, what the strategy in the shadow keeps of it.
+Worker.RECORD = 'worker:'
+Worker.REPORT = 'report:'
+Worker.SHADOW = 'shadow:'
+
+local function unpack_worker(id, text)
   local worker = Worker.new(id) -- whole from the beginning, as in Pool
   local scores = worker.scores
   worker.active, worker.lifetime, worker.seq, worker.heartbeat, worker.birth,
@@ -52,16 +53,44 @@ function Worker.read(id)
   return worker
 end
 
-function Worker.write(worker)
+function Worker.read(id)
+  local text = redis.call('HGET', Keys.live, Worker.RECORD .. id)
+  return text and unpack_worker(id, text) or nil
+end
+
+local function new_report()
+  return { requests = 0, errors = 0, bytes_read = 0, bytes_written = 0, timed = 0, timed_us = 0 }
+end
+
+-- The same, with what was learned about it. Whoever adds to that says so: worker.learned.
+function Worker.read_with_report(id)
+  local texts = redis.call('HMGET', Keys.live, Worker.RECORD .. id, Worker.REPORT .. id)
+  local worker = texts[1] and unpack_worker(id, texts[1]) or nil
+  if worker then
+    worker.report = texts[2] and cmsgpack.unpack(texts[2]) or new_report()
+  end
+  return worker
+end
+
+-- How many there are: each is among the fresh or among the absent.
+function Worker.count()
+  return redis.call('ZCARD', Keys.heartbeats) + redis.call('ZCARD', Keys.absent)
+end
+
+function Worker.forget(id)
+  redis.call('HDEL', Keys.live, Worker.RECORD .. id, Worker.REPORT .. id, Worker.SHADOW .. id)
+end
+
+function Worker.pack(worker)
   local scores = worker.scores
-  redis.call('HSET', Keys.workers, worker.id, struct.pack(WORKER,
+  return struct.pack(WORKER,
     worker.active, worker.lifetime, worker.seq, worker.heartbeat, worker.birth,
     worker.max_concurrent, worker.weight, worker.limit_at, worker.state, worker.ejections,
     worker.ejected_at, worker.ejected_until, worker.open, worker.at_limit, worker.eligible,
     worker.clock, scores[1], scores[2], scores[3], worker.previous, worker.sessions,
     worker.bound, #worker.prefix, worker.prefix,
     #worker.incarnation, worker.incarnation, #worker.address, worker.address,
-    #worker.inputs, worker.inputs, #worker.origin, worker.origin, #worker.owner, worker.owner))
+    #worker.inputs, worker.inputs, #worker.origin, worker.origin, #worker.owner, worker.owner)
 end
 
 -- Whether whoever this is may speak for it. A token's holder may not for those of another's.

@@ -4,7 +4,7 @@ use crate::atomic::CountKey;
 use crate::link::Unfit;
 use admission::id::{PoolName, WorkerId};
 
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
     /// Redis is away, or too slow. Trying again later may help.
     #[error("Redis cannot be asked: {0}")]

@@ -5,11 +5,10 @@ use crate::atomic::CountKey;
 use admission::id::{Epoch, PoolName};
 
 /// The keys of a pool, in the order that `lua/lib/keys.lua` names them.
-pub fn pool_keys(pool: &PoolName) -> [String; 22] {
+pub fn pool_keys(pool: &PoolName) -> [String; 20] {
     [
         "pool",
-        "workers",
-        "reports",
+        "live",
         "heartbeats",
         "absent",
         "ejected",
@@ -28,7 +27,6 @@ pub fn pool_keys(pool: &PoolName) -> [String; 22] {
         "shadow_index",
         "shadow_index:2",
         "shadow_index:3",
-        "shadows",
     ]
     .map(|name| format!("ws:{{{pool}}}:{name}"))
 }

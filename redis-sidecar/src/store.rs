@@ -2,6 +2,7 @@
 //! called; the verbs themselves are in families.
 
 mod atomic;
+mod group;
 mod holders;
 mod leases;
 mod operators;
@@ -9,6 +10,7 @@ mod renew;
 mod workers;
 
 pub use crate::link::Unfit;
+pub use group::GROUP_MAX;
 pub use holders::{Reaped, Sign, Standing};
 pub use operators::AUDIT_LEASES_MAX;
 pub use workers::Speaker;
@@ -22,6 +24,7 @@ use crate::settings::RedisSettings;
 use admission::id::{Epoch, PoolName, WorkerId};
 use admission::message::Operation;
 use admission::policy::Policy;
+use group::Groups;
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -37,6 +40,7 @@ pub struct Store {
     library: Arc<Library>,
     /// How many replicas must have a lease.
     wait_replicas: u32,
+    groups: Groups,
     /// The settings file's pools: applied at start, and again whenever Redis has lost them.
     pools: Arc<BTreeMap<PoolName, Policy>>,
 }
@@ -93,6 +97,7 @@ impl Store {
             links: Links::start(topology, access.map_err(StoreError::Unavailable)?),
             library: Arc::new(library),
             wait_replicas: settings.wait_replicas,
+            groups: Groups::new(settings.group_max),
             pools: Arc::new(pools),
         })
     }
@@ -133,18 +138,33 @@ impl Store {
 
     /// Runs a script; a pool that Redis has lost but the settings file knows is put back first.
     async fn run(&self, call: Call<'_>) -> Result<Vec<String>, StoreError> {
-        let reply = self.run_once(&call).await?;
+        self.run_call(&call).await
+    }
+
+    async fn run_call(&self, call: &Call<'_>) -> Result<Vec<String>, StoreError> {
+        let reply = self.run_once(call).await?;
         if reply != ["unknown_pool"] {
             return Ok(reply);
         }
         let unknown = || StoreError::UnknownPool(call.pool.clone());
         let policy = self.pools.get(call.pool).ok_or_else(unknown)?;
         self.apply(call.pool, policy).await?;
-        let reply = self.run_once(&call).await?;
+        let reply = self.run_once(call).await?;
         if reply == ["unknown_pool"] {
             return Err(unknown());
         }
         Ok(reply)
+    }
+
+    /// The same, again and again while more is to be swept than one script does.
+    async fn run_until_swept(&self, call: Call<'_>) -> Result<Vec<String>, StoreError> {
+        for _ in 0..AGAIN_MAX {
+            let reply = self.run_call(&call).await?;
+            if reply != ["again"] {
+                return Ok(reply);
+            }
+        }
+        Err(unexpected(call.pool, call.verb, vec!["again".into()]))
     }
 
     async fn run_once(&self, call: &Call<'_>) -> Result<Vec<String>, StoreError> {
@@ -180,8 +200,7 @@ impl Store {
         let Reply { words, replicas } = self.links.call(&exchange).await.map_err(failure)?;
         match replicas {
             Some(replicas)
-                if replicas < self.wait_replicas
-                    && words.first().is_some_and(|word| word == "admitted") =>
+                if replicas < self.wait_replicas && words.iter().any(|word| word == "admitted") =>
             {
                 Err(Failure::Outage(StoreError::Unreplicated {
                     replicas,

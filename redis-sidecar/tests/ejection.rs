@@ -1,4 +1,4 @@
-use crate::support::{Pool, eventually};
+use crate::support::{Clock, Pool, eventually};
 use admission::message::{Admitted, DenyReason, Use};
 use admission::outcome::Outcome;
 use redis_sidecar::view::WorkerState;
@@ -59,6 +59,16 @@ async fn after_its_exile_a_worker_gets_one_probe_and_no_more() {
     let probe = next_probe(&pool).await;
     assert!(probe.probe);
     assert_eq!(pool.denied().await, DenyReason::NoWorker);
+}
+
+#[tokio::test]
+pub(crate) async fn an_exile_is_over_for_the_next_who_asks_though_nobody_reaps() {
+    let pool = pool_with_worker().await;
+    let lease = pool.admit().await;
+    fail(&pool, &lease).await;
+    let mut clock = Clock::of(&pool.redis, &pool.name).await;
+    clock.advance(EJECTION_MS as f64).await;
+    assert!(pool.admit().await.probe);
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-use crate::support::{Pool, eventually, id};
+use crate::support::{Clock, Pool, eventually, id};
 use admission::message::{Advice, DenyReason, Use};
 use admission::outcome::Outcome;
 use redis_sidecar::view::WorkerState;
@@ -14,6 +14,19 @@ async fn a_worker_without_heartbeats_gets_nothing_new_and_returns_by_one() {
     assert_eq!(pool.heartbeat("w1", "a").await.advice, Advice::Serve);
     pool.admit().await;
     pool.release(&lease).await;
+}
+
+#[tokio::test]
+pub(crate) async fn a_silent_worker_is_missed_by_the_next_who_asks_though_nobody_reaps() {
+    const TTL_MS: u64 = 60_000;
+    let pool = Pool::with(|policy| policy.heartbeat_ttl_ms = TTL_MS).await;
+    assert_eq!(pool.denied().await, DenyReason::NoWorker);
+    pool.register("w1", "a").await;
+    let lease = pool.admit().await.lease;
+    pool.release(&lease).await;
+    let mut clock = Clock::of(&pool.redis, &pool.name).await;
+    clock.advance(TTL_MS as f64 + 1.0).await;
+    assert_eq!(pool.denied().await, DenyReason::NoWorker);
 }
 
 #[tokio::test]

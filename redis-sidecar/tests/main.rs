@@ -19,6 +19,7 @@ mod ejection;
 mod explain;
 mod fitness;
 mod fuzz;
+mod group;
 mod headers;
 mod heartbeat;
 mod http;

@@ -2,7 +2,9 @@
 //! must fail. (scripts/mutants.sh does the same with the core.)
 
 use crate::support::mutated;
-use crate::{admit, affinity, atomic, limits, rebuild, reclaim, renew, rights};
+use crate::{
+    admit, affinity, atomic, ejection, heartbeat, limits, rebuild, reclaim, renew, rights,
+};
 
 /// A guard of the scripts, what stands in its place without it, and the test that notices.
 struct Guard {
@@ -12,7 +14,25 @@ struct Guard {
     test: fn(),
 }
 
-const GUARDS: [Guard; 41] = [
+const GUARDS: [Guard; 44] = [
+    Guard {
+        name: "whoever asks looks for what is due",
+        with: "if pool.now >= pool.sweep_at then",
+        without: "if false then",
+        test: heartbeat::a_silent_worker_is_missed_by_the_next_who_asks_though_nobody_reaps,
+    },
+    Guard {
+        name: "a heartbeat says when its worker is due",
+        with: "Pool.sweep_by(pool, worker.heartbeat + pool.policy.heartbeat_ttl_ms)",
+        without: "",
+        test: heartbeat::a_silent_worker_is_missed_by_the_next_who_asks_though_nobody_reaps,
+    },
+    Guard {
+        name: "an exile says when it is over",
+        with: "Pool.sweep_by(pool, worker.ejected_until)",
+        without: "",
+        test: ejection::an_exile_is_over_for_the_next_who_asks_though_nobody_reaps,
+    },
     Guard {
         name: "a worker's name stays with its token",
         with: "return owner == '' or worker.owner == '' or worker.owner == owner",
@@ -27,7 +47,7 @@ const GUARDS: [Guard; 41] = [
     },
     Guard {
         name: "a pool's number of workers",
-        with: "redis.call('HLEN', Keys.workers) >= pool.policy.workers_max",
+        with: "Worker.count() >= pool.policy.workers_max",
         without: "false",
         test: rights::a_pool_has_no_more_workers_than_it_may_have,
     },
@@ -75,8 +95,8 @@ const GUARDS: [Guard; 41] = [
     },
     Guard {
         name: "a reclaimed holder gets nothing",
-        with: "if holder.reclaimed_at > 0 then\n  return denied('cancelled')",
-        without: "if false then\n  return denied('cancelled')",
+        with: "if holder.reclaimed_at > 0 then\n    return denied('cancelled')",
+        without: "if false then\n    return denied('cancelled')",
         test: reclaim::a_reclaimed_holder_gets_nothing_until_it_beats_and_hears_that_it_lost,
     },
     Guard {

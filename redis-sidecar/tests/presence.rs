@@ -129,7 +129,7 @@ async fn a_rebuild_announces_whoever_is_present_and_makes_it_beat() {
     let vm = Vm::new(&pool, 7);
     eventually(async || !pool.view().await.head.rebuilding).await;
     let stream = sidecar.open(&vm, 1).await;
-    let other = ["HSET", "ws:{demo}:pool", "store_id", "another"];
+    let other = ["HSET", "ws:{demo}:live", "store_id", "another"];
     pool.redis.command(&other).await;
     assert!(answer(stream).await.contains("rebuilding"));
     let awaited = pool.redis.command(&["ZCARD", "ws:{demo}:awaited"]).await;

@@ -31,7 +31,7 @@ async fn rebuilding(pool: &Pool) -> bool {
 
 /// The pool was last used with another server, as after a restart.
 async fn restart(pool: &Pool) {
-    let other = ["HSET", "ws:{demo}:pool", "store_id", "another"];
+    let other = ["HSET", "ws:{demo}:live", "store_id", "another"];
     pool.redis.command(&other).await;
 }
 

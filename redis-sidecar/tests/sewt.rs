@@ -201,7 +201,7 @@ async fn a_release_that_overtakes_its_observation_brings_the_handshake() {
     }
     let figures = pool
         .redis
-        .command(&["HGET", "ws:{demo}:reports", "w1"])
+        .command(&["HGET", "ws:{demo}:live", "report:w1"])
         .await;
     assert_eq!(pool.worker("w1").await.mean_ms, 7.0, "{figures:?}");
     let explanation = pool.explain(&Default::default()).await;

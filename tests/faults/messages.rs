@@ -162,13 +162,19 @@ async fn a_release_that_the_store_breaks_on_is_told_by_the_next_beat() {
     let fleet = Fleet::new().as_shipped().up().await;
     let session = fleet.client().websocket("/").await.admitted();
     fleet.told().await;
-    fleet.redis.told("HSET ws:{demo}:reports worker-1 x").await;
+    fleet
+        .redis
+        .told("HSET ws:{demo}:live report:worker-1 x")
+        .await;
     session.close().await;
     harness::eventually("the release is given up", async || {
         fleet.envoys[0].stat("berth.dropped").await == 1
     })
     .await;
-    fleet.redis.told("HDEL ws:{demo}:reports worker-1").await;
+    fleet
+        .redis
+        .told("HDEL ws:{demo}:live report:worker-1")
+        .await;
     let promise = Promise::new(6, "release that the store breaks on", 4000);
     let free = async || fleet.is_exact(0).await;
     promise.kept_since(Instant::now(), free).await;

@@ -147,7 +147,7 @@ impl Redis {
 
     /// Whether the fleet's pool was asked for here, as one that belongs to this server.
     pub async fn has_the_pool(&self) -> bool {
-        let asked = format!("HGET ws:{{{}}}:pool store_id", fleet::pool());
+        let asked = format!("HGET ws:{{{}}}:live store_id", fleet::pool());
         self.command(&asked).await.ok() == self.info("run_id").await
     }
 

@@ -38,6 +38,8 @@ pub(super) const SETTINGS: &[Setting] = settings! {
     "redis.password_file", "a path", "\"/run/secrets/redis\"", "a file whose first line is the password";
     "redis.wait_replicas", "0 to 100 replicas", "1",
         "how many replicas must have a lease before it is given; 0: none is waited for";
+    "redis.group_max", "1 to 32 admissions", "1",
+        "how many admissions to a pool that come at once go to Redis by one call; 1: each by its own";
     "redis.sentinel.user", "a name", "\"berth\"", "the Sentinels' own user; left out: their default user";
     "redis.sentinel.password_file", "a path", "\"/run/secrets/sentinel\"", "and the file with its password";
     "redis.tls.ca_file", "a path", "\"/etc/berth/ca.pem\"",

@@ -1,6 +1,7 @@
 //! Where Redis is and how it is entered.
 
 use crate::link::address::Topology;
+use crate::store::GROUP_MAX;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
@@ -17,6 +18,8 @@ pub struct RedisSettings {
     pub password_file: Option<PathBuf>,
     /// How many replicas must have an admission before it is answered; 0: none is waited for.
     pub wait_replicas: u32,
+    /// How many admissions to a pool, arriving at once, go to Redis by one call; 1: each by its own.
+    pub group_max: usize,
     pub sentinel: SentinelLogin,
     pub tls: TlsFiles,
 }
@@ -48,6 +51,7 @@ impl Default for RedisSettings {
             user: None,
             password_file: None,
             wait_replicas: 0,
+            group_max: GROUP_MAX,
             sentinel: SentinelLogin::default(),
             tls: TlsFiles::default(),
         }
@@ -78,6 +82,9 @@ impl RedisSettings {
             return Err(format!(
                 "redis.wait_replicas must be at most {REPLICAS_MAX}"
             ));
+        }
+        if !(1..=GROUP_MAX).contains(&self.group_max) {
+            return Err(format!("redis.group_max must be between 1 and {GROUP_MAX}"));
         }
         let written = self.user.is_some() || self.password_file.is_some();
         if written && topology.has_credentials() {

@@ -143,6 +143,8 @@ fn what_does_not_fit_together_is_refused() {
             "redis.tls.key_file",
         ),
         ("wait_replicas = 101", "redis.wait_replicas"),
+        ("group_max = 0", "redis.group_max"),
+        ("group_max = 33", "redis.group_max"),
         ("timeout_ms = 0", "redis.timeout_ms"),
         ("tls.insecure = true", "insecure"),
     ] {

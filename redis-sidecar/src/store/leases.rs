@@ -1,6 +1,6 @@
 //! Leases: taken, given back, spoken for.
 
-use super::{AGAIN_MAX, Call, Store, request_args, text_or_empty, unexpected};
+use super::{Call, Store, request_args, text_or_empty, unexpected};
 use crate::decode;
 use crate::error::StoreError;
 use crate::request_keys::{RequestKeys, hash};
@@ -12,35 +12,29 @@ use admission::message::{
 impl Store {
     pub async fn admit(&self, request: &AdmitRequest) -> Result<AdmitAnswer, StoreError> {
         let keys = RequestKeys::of(request);
-        let args = || {
-            let known = request_args(request.bytes, request.operation, request.own.as_ref());
-            let lease = [request.lease.seq.to_string(), request.lease.to_string()];
-            let bind = request.affinity.as_ref().is_some_and(|it| it.bind);
-            let rest = [
-                request.holder.proxy.to_string(),
-                text_or_empty(keys.client),
-                text_or_empty(keys.affinity),
-                u8::from(bind).to_string(),
-                u8::from(request.redirect).to_string(),
-            ];
-            lease.into_iter().chain(known).chain(rest).collect()
-        };
-        for _ in 0..AGAIN_MAX {
-            let call = Call::of_holder("admit", &request.pool, &request.lease.epoch, args());
-            let reply = match self.run(call).await {
+        let known = request_args(request.bytes, request.operation, request.own.as_ref());
+        let lease = [request.lease.seq.to_string(), request.lease.to_string()];
+        let bind = request.affinity.as_ref().is_some_and(|it| it.bind);
+        let rest = [
+            request.holder.proxy.to_string(),
+            text_or_empty(keys.client),
+            text_or_empty(keys.affinity),
+            u8::from(bind).to_string(),
+            u8::from(request.redirect).to_string(),
+        ];
+        let args = lease.into_iter().chain(known).chain(rest).collect();
+        let (pool, epoch) = (&request.pool, &request.lease.epoch);
+        match self.admit_together(pool, epoch, args).await {
+            Ok(reply) => decode::decision(request, keys, &reply)
+                .ok_or_else(|| unexpected(pool, "admit", reply)),
+            Err(error) => {
                 // It may have been taken all the same.
-                Err(error) if self.wait_replicas > 0 && error.is_outage() => {
+                if self.wait_replicas > 0 && error.is_outage() {
                     self.take_back(request).await;
-                    return Err(error);
                 }
-                result => result?,
-            };
-            if reply != ["again"] {
-                return decode::decision(request, keys, &reply)
-                    .ok_or_else(|| unexpected(&request.pool, "admit", reply));
+                Err(StoreError::clone(&error))
             }
         }
-        Err(unexpected(&request.pool, "admit", vec!["again".into()]))
     }
 
     /// A lease that a failover could lose is not given. The filter releases it too: if this fails, that

@@ -15,7 +15,7 @@ const CLOCK_BYTES: usize = 8;
 
 impl Clock {
     pub(crate) async fn of(redis: &Redis, pool: &PoolName) -> Self {
-        let [key, ..] = redis_sidecar::pool_keys(pool);
+        let [_, key, ..] = redis_sidecar::pool_keys(pool);
         Self {
             connection: redis.connection().await,
             key,

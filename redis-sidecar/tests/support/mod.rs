@@ -18,6 +18,7 @@ use admission::outcome::Outcome;
 use admission::policy::{Policy, Strategy};
 use redis_sidecar::explain::{ExplainRequest, Explanation};
 use redis_sidecar::library::{Library, VERBS};
+use redis_sidecar::settings::RedisSettings;
 use redis_sidecar::store::Store;
 use redis_sidecar::view::{PoolView, WorkerView};
 use std::cell::Cell;
@@ -98,7 +99,13 @@ impl Pool {
 
     /// Another sidecar's store on the same Redis.
     pub(crate) async fn second_store(&self) -> Store {
-        let settings = self.redis.settings();
+        self.store_with(|_| {}).await
+    }
+
+    /// Another store on the same Redis, with settings of its own.
+    pub(crate) async fn store_with(&self, adjust: impl FnOnce(&mut RedisSettings)) -> Store {
+        let mut settings = self.redis.settings();
+        adjust(&mut settings);
         let store = Store::start_with(&settings, BTreeMap::new(), library()).expect("a store");
         eventually(async || store.is_up()).await;
         store

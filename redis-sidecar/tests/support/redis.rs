@@ -117,10 +117,21 @@ impl Redis {
     pub(crate) async fn count_calls(&self, work: impl Future<Output = ()>) -> u64 {
         self.command(&["CONFIG", "RESETSTAT"]).await;
         work.await;
+        self.calls(|command| !command.starts_with("config")).await
+    }
+
+    /// How many times a client has sent this command since `CONFIG RESETSTAT`.
+    pub(crate) async fn calls_of(&self, command: &str) -> u64 {
+        self.calls(|sent| sent == command).await
+    }
+
+    async fn calls(&self, counts: impl Fn(&str) -> bool) -> u64 {
         let told = self.text(&["INFO", "commandstats"]).await;
-        let lines = told.lines().filter(|line| !line.contains("cmdstat_config"));
-        let calls = lines.filter_map(|line| line.split_once("calls=")?.1.split(',').next());
-        calls
+        let lines = told.lines().filter_map(|line| {
+            let (command, figures) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
+            counts(command).then(|| figures.split(',').next())?
+        });
+        lines
             .map(|calls| calls.parse::<u64>().expect("a count"))
             .sum()
     }
