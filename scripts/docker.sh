@@ -5,9 +5,8 @@
 base_image=${BERTH_BASE_IMAGE:-debian:bookworm-slim}
 build_image=${BERTH_BUILD_IMAGE:-rust:1.95.0-bookworm}
 # Made with debootstrap where those cannot be had.
+# shellcheck disable=SC2034  # For those who source this.
 own_base_image=berth-base:bookworm
-tag=${BERTH_TAG:-dev}
-images=(redis sidecar worker envoy)
 
 docker_answers() { timeout 20 docker info >/dev/null 2>&1; }
 
@@ -24,10 +23,10 @@ compose_command() {
 
 have_image() { docker image inspect "$1" >/dev/null 2>&1; }
 
-# Whether the images that ours are built from are here, or can be pulled.
-registry_serves() {
-    local image
-    for image in "$base_image" "$build_image"; do
-        have_image "$image" || timeout 600 docker pull --quiet "$image" >/dev/null 2>&1 || return 1
-    done
-}
+# served IMAGE: whether it is here, or can be pulled.
+served() { have_image "$1" || timeout 600 docker pull --quiet "$1" >/dev/null 2>&1; }
+
+base_is_served() { served "$base_image"; }
+
+# Whether all that docker/Dockerfile begins with can be had.
+registry_serves() { base_is_served && served "$build_image"; }

@@ -9,6 +9,9 @@ source "$(dirname "$0")/env.sh"
 # shellcheck source=scripts/docker.sh
 source scripts/docker.sh
 
+tag=${BERTH_TAG:-dev}
+images=(redis sidecar worker envoy)
+
 say() { printf 'images: %s\n' "$*"; }
 
 # quietly WHAT COMMAND...: shows the output only if it fails.
@@ -27,6 +30,7 @@ quietly() {
 
 # The mirror is this machine's own, as its apt names it.
 debian_mirror() {
+    # shellcheck disable=SC2016  # apt-get's own syntax.
     apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Codename: bookworm' 'Component: main' |
         head -n 1
 }
