@@ -63,12 +63,12 @@ async fn sidecars_are_replaced_one_after_the_other_under_load() {
 async fn envoys_are_replaced_one_after_the_other_under_load() {
     let fleet = fleet(3).await;
     for envoy in [0, 1] {
-        let other = fleet.clients[1 - envoy];
+        let other = [fleet.clients[1 - envoy]];
         let replaced = async || {
             fleet.replace(Part::Envoy(envoy)).await;
             fleet.all_well().await;
         };
-        let (attempts, ()) = tokio::join!(LOAD.drive_through(&[other]), replaced());
+        let (attempts, ()) = tokio::join!(LOAD.drive_through(&other), replaced());
         assert_eq!(refused(&attempts), 0, "{attempts:?}");
     }
     fleet.sees("all places are free", |pool| pool.active == 0).await;
