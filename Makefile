@@ -25,8 +25,7 @@ run: ## Raise a small fleet here and keep it until Ctrl-C
 	@exec scripts/run.sh
 
 images: ## Build the container images: see docs/docker.md
-	@scripts/setup.sh compose
-	@scripts/build.sh
+	@scripts/setup.sh images
 	@scripts/images.sh
 
 test: ## Run all tests, with real Envoys and a real Redis
@@ -50,7 +49,6 @@ test-valkey: ## Run the store's tests against Valkey
 
 test-compose: ## Break a fleet of containers, with Docker (10 minutes)
 	@scripts/setup.sh compose
-	@scripts/build.sh
 	@scripts/test-compose.sh
 
 mutants: ## Remove the core's guards one at a time; its tests must notice each (1 minute)

@@ -100,6 +100,8 @@ if registry_serves; then
     build_images --build-arg "BASE_IMAGE=$base_image" --build-arg "BUILD_IMAGE=$build_image"
 else
     make_base_image
+    # Programs from elsewhere are taken as they are.
+    if [ "$BERTH_BIN_DIR" = "$target_dir/release" ]; then scripts/build.sh; fi
     context=$target_dir/images
     make_context "$context"
     # The host's network: where no registry is reached, a bridge's often leads nowhere.

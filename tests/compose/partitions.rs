@@ -19,7 +19,11 @@ async fn assert_spare_serves(name: &'static str, link: Link) {
 
 #[tokio::test]
 async fn an_envoy_cut_off_from_its_sidecar_asks_the_spare() {
-    assert_spare_serves("compose: Envoy cut off from its sidecar", Link::ToSidecar(0)).await;
+    assert_spare_serves(
+        "compose: Envoy cut off from its sidecar",
+        Link::ToSidecar(0),
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -41,7 +45,9 @@ async fn a_worker_cut_off_from_everyone_is_left_alone_and_keeps_its_sessions() {
     promise.kept_since(start, served).await;
     let lasting = Duration::from_secs(5);
     fleet
-        .stays(lasting, "its sessions hold their places", |pool| pool.active >= 10)
+        .stays(lasting, "its sessions hold their places", |pool| {
+            pool.active >= 10
+        })
         .await;
     fleet.heal(fault).await;
     let start = Instant::now();

@@ -25,8 +25,16 @@ async fn fleet() -> ComposeFleet {
 async fn an_envoy_that_is_killed_or_ended_gives_its_places_back() {
     let mut fleet = fleet().await;
     for (row, name, fault) in [
-        (1, "compose: Envoy killed, 100 sessions", Fault::Killed(Part::Envoy(0))),
-        (2, "compose: Envoy ended, 100 sessions", Fault::Ended(Part::Envoy(0))),
+        (
+            1,
+            "compose: Envoy killed, 100 sessions",
+            Fault::Killed(Part::Envoy(0)),
+        ),
+        (
+            2,
+            "compose: Envoy ended, 100 sessions",
+            Fault::Ended(Part::Envoy(0)),
+        ),
     ] {
         let sessions = full_house(&fleet, 0).await;
         let promise = Promise::new(row, name, 3000);
@@ -108,6 +116,10 @@ async fn a_worker_that_stands_still_keeps_its_sessions() {
     fleet.harm(fault).await;
     tokio::time::sleep(Duration::from_secs(3)).await;
     fleet.heal(fault).await;
-    scenario::serves_again(&fleet, Promise::new(17, "compose: worker stopped for 3 s", 2000)).await;
+    scenario::serves_again(
+        &fleet,
+        Promise::new(17, "compose: worker stopped for 3 s", 2000),
+    )
+    .await;
     fleet.assert_unharmed(sessions).await;
 }

@@ -12,20 +12,29 @@ const LOAD: Load = Load {
 };
 
 async fn fleet(workers: usize) -> ComposeFleet {
-    Compose::new().workers(workers).max_concurrent(10).up().await
+    Compose::new()
+        .workers(workers)
+        .max_concurrent(10)
+        .up()
+        .await
 }
 
 /// Drives the load while something is done; what became of each session.
 async fn under_load(fleet: &ComposeFleet, what: impl AsyncFnOnce()) -> Vec<Attempt> {
     let (attempts, ()) = tokio::join!(LOAD.drive(fleet), what());
-    fleet.sees("all places are free", |pool| pool.active == 0).await;
+    fleet
+        .sees("all places are free", |pool| pool.active == 0)
+        .await;
     fleet.assert_consistent().await;
     assert_eq!(fleet.open_at_workers(), 0);
     attempts
 }
 
 fn refused(attempts: &[Attempt]) -> usize {
-    attempts.iter().filter(|attempt| attempt.refused.is_some()).count()
+    attempts
+        .iter()
+        .filter(|attempt| attempt.refused.is_some())
+        .count()
 }
 
 #[tokio::test]
@@ -53,7 +62,10 @@ async fn sidecars_are_replaced_one_after_the_other_under_load() {
     })
     .await;
     let refused = refused(&attempts);
-    eprintln!("rolling restart of the sidecars: {refused} of {} refused", attempts.len());
+    eprintln!(
+        "rolling restart of the sidecars: {refused} of {} refused",
+        attempts.len()
+    );
     assert!(refused * 10 <= attempts.len(), "{attempts:?}");
     assert_eq!(fleet.view().await.reclaimed(), 0);
 }
@@ -71,6 +83,8 @@ async fn envoys_are_replaced_one_after_the_other_under_load() {
         let (attempts, ()) = tokio::join!(LOAD.drive_through(&other), replaced());
         assert_eq!(refused(&attempts), 0, "{attempts:?}");
     }
-    fleet.sees("all places are free", |pool| pool.active == 0).await;
+    fleet
+        .sees("all places are free", |pool| pool.active == 0)
+        .await;
     fleet.assert_consistent().await;
 }

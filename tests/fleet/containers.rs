@@ -47,7 +47,12 @@ fn without_differences(mut config: Value) -> Value {
     let sidecar = sidecar.as_object_mut().unwrap();
     sidecar.retain(|field, _| !field.starts_with("dns_"));
     let protocol = &mut sidecar["typed_extension_protocol_options"];
-    let protocol = protocol.as_object_mut().unwrap().values_mut().next().unwrap();
+    let protocol = protocol
+        .as_object_mut()
+        .unwrap()
+        .values_mut()
+        .next()
+        .unwrap();
     protocol["explicit_http_config"]["http2_protocol_options"] = json!({});
     config
 }

@@ -46,7 +46,9 @@ fn seconds(text: &str) -> u32 {
 /// Rows of the runbook's table that have a name.
 fn documented() -> Vec<Alert> {
     let runbook = read("docs/runbook.md");
-    let rows = runbook.lines().filter_map(|line| line.strip_prefix("| Berth"));
+    let rows = runbook
+        .lines()
+        .filter_map(|line| line.strip_prefix("| Berth"));
     let alert = |row: &str| {
         let cells: Vec<&str> = row.split(" | ").collect();
         Alert {
@@ -71,13 +73,19 @@ fn named() -> BTreeSet<String> {
     let dashboard: Value = serde_json::from_str(&dashboard).expect("JSON");
     let panels = dashboard["panels"].as_array().expect("panels");
     let targets = panels.iter().flat_map(|panel| panel["targets"].as_array());
-    let shown = targets.flatten().filter_map(|target| target["expr"].as_str());
+    let shown = targets
+        .flatten()
+        .filter_map(|target| target["expr"].as_str());
     let mut text: String = shown.collect::<Vec<_>>().join(" ");
     for rule in rules() {
         text = format!("{text} {}", rule.expression);
     }
     let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
-    let ours = |word: &&str| ["berth_", "websocket_", "envoy_"].iter().any(|it| word.starts_with(it));
+    let ours = |word: &&str| {
+        ["berth_", "websocket_", "envoy_"]
+            .iter()
+            .any(|it| word.starts_with(it))
+    };
     // The values of labels are quoted, so only the clusters' names look alike.
     let of_labels = ["berth_sidecar", "envoy_cluster_name"];
     let names = words.filter(ours).filter(|word| !of_labels.contains(word));

@@ -26,7 +26,10 @@ pub async fn places_return(fleet: &mut impl Raised, fault: Fault, promise: Promi
     };
     promise.kept_since(start, all_back).await;
     fleet.assert_consistent().await;
-    eventually("the other proxy can give them out", async || fleet.admits(1).await).await;
+    eventually("the other proxy can give them out", async || {
+        fleet.admits(1).await
+    })
+    .await;
 }
 
 /// Row 3: the first Envoy, which has as many sessions as there are places, stands still, and keeps them.

@@ -43,5 +43,8 @@ pub(super) fn run(command: &mut Command) -> Result<String, String> {
     if status.success() {
         return Ok(String::from_utf8_lossy(&stdout).trim_end().to_owned());
     }
-    Err(format!("{status}: {}", String::from_utf8_lossy(&stderr).trim_end()))
+    Err(format!(
+        "{status}: {}",
+        String::from_utf8_lossy(&stderr).trim_end()
+    ))
 }

@@ -42,9 +42,7 @@ impl ComposeFleet {
         let sidecar = &project.containers("sidecar-1")[0];
         let token = engine::must(&["exec", sidecar, "cat", "/secrets/sidecar/operator.tokens"]);
         let journals = Written::new(project.journals(), workers);
-        let api = |address| {
-            Api::new(Target::from(address), pool()).with_token(Some(token.clone()))
-        };
+        let api = |address| Api::new(Target::from(address), pool()).with_token(Some(token.clone()));
         Self {
             outlook: Outlook {
                 clients: project.envoys.map(Client::new).into(),
@@ -86,15 +84,29 @@ impl ComposeFleet {
     /// `docker compose up --scale worker=N`, while everything goes on.
     pub async fn scale(&self, workers: usize) {
         let scale = format!("worker={workers}");
-        self.compose(&["up", "--detach", "--no-build", "--no-recreate", "--scale", &scale])
-            .await;
+        self.compose(&[
+            "up",
+            "--detach",
+            "--no-build",
+            "--no-recreate",
+            "--scale",
+            &scale,
+        ])
+        .await;
         self.journals.set_workers(workers);
     }
 
     /// A new container in place of one that is ended first, as for a new version.
     pub async fn replace(&self, part: Part) {
-        self.compose(&["up", "--detach", "--no-build", "--no-deps", "--force-recreate", service(part)])
-            .await;
+        self.compose(&[
+            "up",
+            "--detach",
+            "--no-build",
+            "--no-deps",
+            "--force-recreate",
+            service(part),
+        ])
+        .await;
     }
 
     /// Runs beside the test, whose clients go on.
@@ -175,14 +187,19 @@ impl ComposeFleet {
         let (container, network) = self.ends(link);
         let network = format!("{}_{network}", self.project.name);
         let format = format!("{{{{json (index .NetworkSettings.Networks \"{network}\")}}}}");
-        let told = self.docker(&["inspect", "--format", &format, &container]).await;
+        let told = self
+            .docker(&["inspect", "--format", &format, &container])
+            .await;
         let told: serde_json::Value = serde_json::from_str(&told).unwrap_or_default();
         let aliases = told["Aliases"].as_array().into_iter().flatten();
         let seat = Seat {
             address: told["IPAddress"].as_str().unwrap_or_default().to_owned(),
-            aliases: aliases.filter_map(|it| it.as_str().map(str::to_owned)).collect(),
+            aliases: aliases
+                .filter_map(|it| it.as_str().map(str::to_owned))
+                .collect(),
         };
-        self.docker(&["network", "disconnect", &network, &container]).await;
+        self.docker(&["network", "disconnect", &network, &container])
+            .await;
         self.away.insert((container, network), seat);
     }
 
@@ -239,14 +256,18 @@ impl Raised for ComposeFleet {
     }
 
     async fn healthy_sidecars(&self, envoy: usize) -> u64 {
-        const NAME: &str = r#"envoy_cluster_membership_healthy{envoy_cluster_name="berth_sidecar"} "#;
+        const NAME: &str =
+            r#"envoy_cluster_membership_healthy{envoy_cluster_name="berth_sidecar"} "#;
         let metrics = Target::from(self.project.metrics[envoy]);
         let Ok(answer) = http::get(&metrics, "/stats/prometheus").await else {
             return 0;
         };
         let text = String::from_utf8_lossy(answer.body()).into_owned();
         let mut lines = text.lines().filter_map(|line| line.strip_prefix(NAME));
-        lines.next().and_then(|value| value.parse().ok()).unwrap_or(0)
+        lines
+            .next()
+            .and_then(|value| value.parse().ok())
+            .unwrap_or(0)
     }
 }
 

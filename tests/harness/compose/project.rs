@@ -107,16 +107,21 @@ impl Project {
     /// Raises all that is not there, with so many workers.
     pub(super) fn up(&self, workers: usize) {
         let scale = format!("worker={workers}");
-        self.must(&["up", "--detach", "--no-build", "--no-recreate", "--scale", &scale]);
+        self.must(&[
+            "up",
+            "--detach",
+            "--no-build",
+            "--no-recreate",
+            "--scale",
+            &scale,
+        ]);
     }
 
     /// Runs Compose, which must succeed.
     pub(super) fn must(&self, arguments: &[&str]) {
         let mut command = self.compose();
         if let Err(error) = engine::run(command.args(arguments)) {
-            panic!(
-                "{command:?}: {error}\n`make images` builds the images that this needs"
-            );
+            panic!("{command:?}: {error}\n`make images` builds the images that this needs");
         }
     }
 
@@ -126,7 +131,15 @@ impl Project {
         let service = format!("label=com.docker.compose.service={service}");
         let format = r#"{{.Label "com.docker.compose.container-number"}} {{.ID}}"#;
         let listed = must(&[
-            "ps", "--all", "--no-trunc", "--filter", &project, "--filter", &service, "--format", format,
+            "ps",
+            "--all",
+            "--no-trunc",
+            "--filter",
+            &project,
+            "--filter",
+            &service,
+            "--format",
+            format,
         ]);
         let mut containers: Vec<(usize, String)> = (listed.lines())
             .filter_map(|line| line.split_once(' '))

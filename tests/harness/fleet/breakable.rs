@@ -53,6 +53,8 @@ impl Raised for RunningFleet {
     }
 
     async fn healthy_sidecars(&self, envoy: usize) -> u64 {
-        self.envoys[envoy].stat("berth_sidecar.membership_healthy").await
+        self.envoys[envoy]
+            .stat("berth_sidecar.membership_healthy")
+            .await
     }
 }

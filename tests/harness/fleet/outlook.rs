@@ -167,13 +167,19 @@ impl Outlook {
 
     /// What the workers' journals say so far.
     pub fn history(&self, view: &PoolView) -> History {
-        History::read(&self.journals.entries(), view.policy.max_concurrent as usize)
+        History::read(
+            &self.journals.entries(),
+            view.policy.max_concurrent as usize,
+        )
     }
 
     /// Sessions open at the workers, by their own word.
     pub fn open_at_workers(&self) -> usize {
         let journals = self.journals.entries();
-        journals.iter().map(|(_, entries)| journal::open(entries)).sum()
+        journals
+            .iter()
+            .map(|(_, entries)| journal::open(entries))
+            .sum()
     }
 
     /// Opens so many sessions, spread over the Envoys; whoever is refused comes again. For the
