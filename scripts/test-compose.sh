@@ -16,7 +16,7 @@ remove_projects() {
     for project in $(docker ps --all --filter "label=$label" --format "{{.Label \"$label\"}}" | sort -u) \
         $(docker network ls --filter "label=$label" --format "{{.Label \"$label\"}}" | sort -u); do
         [[ $project == "$BERTH_COMPOSE_PROJECT"-* ]] || continue
-        docker ps --all --quiet --filter "label=$label=$project" | xargs -r docker rm --force >/dev/null
+        docker ps --all --quiet --filter "label=$label=$project" | xargs -r docker rm --force --volumes >/dev/null
         for kind in network volume; do
             docker "$kind" ls --quiet --filter "label=$label=$project" | xargs -r docker "$kind" rm >/dev/null
         done

@@ -55,6 +55,9 @@ impl Record {
     }
 }
 
+/// Whoever was sent here just before a worker left has arrived after this.
+const ON_THE_WAY: Duration = Duration::from_millis(500);
+
 /// The part that serves; absent while the worker restarts or plays dead.
 type Serving = Arc<Mutex<Option<server::Server>>>;
 
@@ -151,12 +154,17 @@ impl Worker {
         self.agent.abort();
     }
 
-    /// Leaves the pool, then waits until the last session has ended.
+    /// Leaves the pool, then waits until the last session has ended, and until nobody comes any more.
     pub async fn leave(&self) -> Result<(), Failure> {
         self.agent.abort();
         self.api.remove(&self.id).await?;
-        self.site.idle().await;
-        Ok(())
+        loop {
+            self.site.idle().await;
+            tokio::time::sleep(ON_THE_WAY).await;
+            if self.site.is_idle() {
+                return Ok(());
+            }
+        }
     }
 }
 
