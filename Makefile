@@ -4,7 +4,7 @@
 # BERTH_FILTER_WASM, BERTH_BIN_DIR); set one in the environment to use another.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test test-full test-nightly test-valkey simulate-leases mutants fuzz chaos recoveries bench-choose bench-sewt plots settings lint fmt check clean
+.PHONY: help setup build run images test test-full test-nightly test-valkey test-compose simulate-leases mutants fuzz chaos recoveries bench-choose bench-sewt plots settings lint fmt check clean
 # The targets share target/ and .tools/, and cargo uses all cores by itself.
 .NOTPARALLEL:
 
@@ -24,6 +24,10 @@ run: ## Raise a small fleet here and keep it until Ctrl-C
 	@scripts/build.sh
 	@exec scripts/run.sh
 
+images: ## Build the container images: see docs/docker.md
+	@scripts/setup.sh images
+	@scripts/images.sh
+
 test: ## Run all tests, with real Envoys and a real Redis
 	@scripts/setup.sh test
 	@scripts/test.sh
@@ -42,6 +46,10 @@ test-valkey: ## Run the store's tests against Valkey
 	@scripts/setup.sh valkey
 	@REDIS_SERVER_BIN=$(CURDIR)/.tools/bin/valkey cargo test --release --test sidecar --test topologies \
 		-- --skip tls::
+
+test-compose: ## Break a fleet of containers, with Docker (10 minutes)
+	@scripts/setup.sh compose
+	@scripts/test-compose.sh
 
 mutants: ## Remove the core's guards one at a time; its tests must notice each (1 minute)
 	@scripts/setup.sh test

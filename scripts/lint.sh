@@ -5,7 +5,7 @@ set -euo pipefail
 # shellcheck source=scripts/env.sh
 source "$(dirname "$0")/env.sh"
 
-# Setup puts cargo-deny there.
+# Setup puts cargo-deny and promtool there.
 export PATH=$tools/bin:$PATH
 
 failures=()
@@ -30,7 +30,8 @@ optional() {
 
 # --locked: a Cargo.lock that does not fit the manifests fails here and not at a user's.
 clippy_native() {
-    cargo clippy --release --locked --all-targets --features fleet-tests/full -- -D warnings
+    # The tests of containers are in nobody's defaults.
+    cargo clippy --release --locked --all-targets --test compose --features fleet-tests/full -- -D warnings
 }
 
 clippy_filter() {
@@ -78,6 +79,11 @@ advisories() {
     cargo deny --locked check --hide-inclusion-graph advisories
 }
 
+alert_rules() {
+    promtool check rules observability/alerts.yaml && promtool test rules observability/alerts.test.yaml &&
+        promtool check config --syntax-only observability/prometheus.yaml
+}
+
 check 'format' cargo fmt --all --check
 check 'clippy' clippy_native
 check 'clippy of the filter' clippy_filter
@@ -85,8 +91,10 @@ check 'Lua library' lua_library
 check 'Lua functions in use' lua_unused
 check 'dependencies' dependencies
 check 'advisories' advisories
+optional 'alert rules' promtool 'make setup' alert_rules
 optional 'shell scripts' shellcheck 'apt-get install shellcheck' \
-    shellcheck --external-sources .ci/run scripts/*.sh
+    shellcheck --external-sources .ci/run scripts/*.sh docker/*.sh docker/http-ok docker/*-start \
+    docker/make-secrets docker/redis/*
 
 if [ ${#failures[@]} -gt 0 ]; then
     printf '\nlint failed:'

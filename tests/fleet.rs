@@ -5,6 +5,7 @@ mod fleet {
     mod affinity;
     mod capabilities;
     mod check;
+    mod containers;
     mod description;
     mod doors;
     mod drain;
@@ -13,6 +14,7 @@ mod fleet {
     mod limits;
     mod lua_filter;
     mod metrics;
+    mod observability;
     mod outage;
     mod question;
     mod release;

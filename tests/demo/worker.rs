@@ -51,6 +51,9 @@ struct Flags {
     /// Refuse every WebSocket upgrade with this status
     #[arg(long, value_name = "STATUS")]
     fail_upgrade_with: Option<StatusCode>,
+    /// Write down every session's begin and end, into a new file of this directory
+    #[arg(long, env = "BERTH_WORKER_JOURNAL", value_name = "DIR")]
+    journal: Option<PathBuf>,
 }
 
 impl Flags {
@@ -69,6 +72,7 @@ impl Flags {
             restart: Duration::from_millis(self.restart_ms),
             max_concurrent: self.max_concurrent,
             fail_upgrade_with: self.fail_upgrade_with,
+            journal: self.journal,
         })
     }
 }

@@ -2,11 +2,12 @@
 
 use harness::client::{Session, close_all};
 use harness::envoy::POISON_HEADER;
-use harness::{Fleet, Promise, RunningFleet, eventually};
+use harness::{Fault, Fleet, Part, Promise, Raised, RunningFleet, eventually, scenario};
 use hyper::header::{HeaderMap, HeaderValue};
 use std::time::{Duration, Instant};
 
 const SESSIONS: usize = 1000;
+const FIRST: Part = Part::Envoy(0);
 
 /// Two Envoys; the sessions are all with the first.
 async fn fleet_with_sessions(count: usize) -> (RunningFleet, Vec<Session>) {
@@ -19,55 +20,30 @@ async fn fleet_with_sessions(count: usize) -> (RunningFleet, Vec<Session>) {
     (fleet, sessions)
 }
 
-/// Watches the places come back, none before the worker has seen its session end.
-async fn assert_places_return(fleet: &RunningFleet, start: Instant, promise: Promise) {
-    let all_back = async || {
-        let Ok(view) = fleet.sidecars[1].api().view().await else {
-            return false;
-        };
-        // Sessions only end now: those that are open after the look were open before.
-        let open = fleet.open_at_workers() as u64;
-        let active = view.active;
-        assert!(active >= open, "{active} places for {open} open sessions");
-        active == 0
-    };
-    promise.kept_since(start, all_back).await;
-    fleet.assert_consistent().await;
-}
-
 #[tokio::test]
 async fn a_killed_proxy_gives_a_thousand_places_back_and_none_too_early() {
-    let (fleet, _sessions) = fleet_with_sessions(SESSIONS).await;
-    let start = Instant::now();
-    fleet.envoys[0].process.kill();
+    let (mut fleet, _sessions) = fleet_with_sessions(SESSIONS).await;
     let promise = Promise::new(1, "proxy killed, 1,000 sessions", 3000);
-    assert_places_return(&fleet, start, promise).await;
-    assert!(fleet.admits(1).await, "the other proxy can give them out");
+    scenario::places_return(&mut fleet, Fault::Killed(FIRST), promise).await;
 }
 
 #[tokio::test]
 async fn a_proxy_that_is_asked_to_end_gives_a_thousand_places_back() {
-    let (fleet, _sessions) = fleet_with_sessions(SESSIONS).await;
-    let start = Instant::now();
-    fleet.envoys[0].process.terminate();
+    let (mut fleet, _sessions) = fleet_with_sessions(SESSIONS).await;
     let promise = Promise::new(2, "proxy terminated, 1,000 sessions", 3000);
-    assert_places_return(&fleet, start, promise).await;
+    scenario::places_return(&mut fleet, Fault::Ended(FIRST), promise).await;
 }
 
 /// A stopped proxy keeps its places for as long as it takes.
 async fn assert_keeps_places_stopped_for(stopped: Duration) {
-    let (fleet, sessions) = fleet_with_sessions(40).await;
-    fleet.envoys[0].process.freeze().await;
-    fleet
-        .stays(stopped, "all places are kept", |pool| pool.active == 40)
-        .await;
-    let refused = fleet.envoys[1].client().websocket("/").await.refused();
-    assert_eq!(refused.reason.as_deref(), Some("pool_full"));
+    let (mut fleet, sessions) = fleet_with_sessions(40).await;
+    let fault = Fault::Stopped(FIRST);
+    scenario::places_are_kept(&mut fleet, fault, stopped, &sessions).await;
     if stopped > Duration::from_secs(16) {
         // Its worker thread's VM, and the one that its main thread has.
         assert_eq!(fleet.view().await.quarantined_holders, 2);
     }
-    fleet.envoys[0].process.thaw();
+    fleet.heal(fault).await;
     fleet.assert_unharmed(sessions).await;
 }
 

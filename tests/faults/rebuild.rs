@@ -1,7 +1,7 @@
 //! Rows 9 and 10: Redis loses what it had. Everyone keeps their session, and nobody gets its place.
 
 use harness::client::Session;
-use harness::{Fleet, Prober, Promise, RunningFleet, close_all};
+use harness::{Fleet, Prober, Promise, RunningFleet, close_all, scenario};
 use std::time::Instant;
 
 const WORKERS: usize = 5;
@@ -14,36 +14,6 @@ async fn full_house(fleet: Fleet, places: usize) -> (RunningFleet, Vec<Session>)
     (fleet, sessions)
 }
 
-/// Exact in time, nobody in, nobody out, and afterwards every place can be had again.
-async fn assert_rebuilt(
-    fleet: RunningFleet,
-    mut sessions: Vec<Session>,
-    prober: Prober,
-    (promise, start): (Promise, Instant),
-) -> RunningFleet {
-    let places = sessions.len();
-    let exact = async || fleet.is_exact(places).await;
-    promise.kept_since(start, exact).await;
-    let probes = prober.stop().await;
-    assert_eq!(probes.admitted(), 0, "{probes:?}");
-    assert_eq!(
-        fleet.alive(&mut sessions).await,
-        places,
-        "nobody was dropped"
-    );
-    let view = fleet.view().await;
-    assert_eq!(view.repaired("overcommitted"), 0, "{view:#?}");
-    assert_eq!(view.reclaimed(), 0, "{view:#?}");
-    fleet.assert_consistent().await;
-    close_all(sessions.split_off(places / 2)).await;
-    let half = sessions.len() as u64;
-    fleet
-        .sees("half of the places are free", |pool| pool.active == half)
-        .await;
-    assert!(fleet.admits(0).await && fleet.admits(1).await);
-    fleet
-}
-
 #[tokio::test]
 async fn a_flushed_store_learns_500_sessions_again_and_gives_none_of_their_places_away() {
     let (fleet, sessions) = full_house(Fleet::new(), 500).await;
@@ -51,7 +21,7 @@ async fn a_flushed_store_learns_500_sessions_again_and_gives_none_of_their_place
     let start = Instant::now();
     fleet.redis.told("FLUSHALL").await;
     let promise = Promise::new(9, "FLUSHALL, 500 sessions", 4000);
-    assert_rebuilt(fleet, sessions, prober, (promise, start)).await;
+    scenario::rebuilt(&fleet, sessions, prober, (promise, start)).await;
 }
 
 #[tokio::test]
@@ -61,7 +31,7 @@ async fn a_store_that_restarts_empty_learns_500_sessions_again_and_gives_none_of
     let prober = Prober::start(fleet.client());
     fleet.redis.restart().await;
     let promise = Promise::new(9, "Redis restarted empty, 500 sessions", 4000);
-    assert_rebuilt(fleet, sessions, prober, (promise, Instant::now())).await;
+    scenario::rebuilt(&fleet, sessions, prober, (promise, Instant::now())).await;
 }
 
 /// The house is filled right before the kill: what was not written to disk is told by the holders.
@@ -77,7 +47,7 @@ async fn a_store_that_restarts_from_its_file_gives_no_place_twice() {
     };
     harness::eventually("a rebuild begins", rebuilds).await;
     let promise = Promise::new(10, "Redis restarted from its file", 4000);
-    assert_rebuilt(fleet, sessions, prober, (promise, start)).await;
+    scenario::rebuilt(&fleet, sessions, prober, (promise, start)).await;
 }
 
 /// Someone asks at every moment, as in any fleet of some size.
@@ -91,7 +61,7 @@ async fn a_rebuild_ends_in_time_while_clients_come_without_a_pause() {
     let start = Instant::now();
     fleet.redis.told("FLUSHALL").await;
     let promise = Promise::new(9, "FLUSHALL, 24 clients asking all the time", 4000);
-    let _fleet = assert_rebuilt(fleet, sessions, prober, (promise, start)).await;
+    scenario::rebuilt(&fleet, sessions, prober, (promise, start)).await;
     for client in crowd {
         client.stop().await.assert_typed_in_time();
     }

@@ -1,7 +1,7 @@
 //! Rows 8, 10, 13 and 15: Redis stands still, restarts, is harmed by an operator, or its clock jumps.
 
 use harness::client::Session;
-use harness::{Fleet, Prober, Promise, RunningFleet};
+use harness::{Fault, Fleet, Part, Prober, Promise, RunningFleet, scenario};
 use std::time::{Duration, Instant};
 
 const SESSIONS: usize = 20;
@@ -15,21 +15,15 @@ async fn with_sessions(fleet: Fleet) -> (RunningFleet, Vec<Session>) {
 
 /// Serves again in time; nobody lost anything meanwhile.
 async fn assert_well(fleet: &RunningFleet, sessions: Vec<Session>, promise: Promise) {
-    let served = async || fleet.admits(0).await;
-    promise.kept_since(Instant::now(), served).await;
+    scenario::serves_again(fleet, promise).await;
     fleet.assert_unharmed(sessions).await;
 }
 
-async fn assert_survives_standstill(stopped: Duration, fault: &'static str) {
-    let (fleet, sessions) = with_sessions(Fleet::new()).await;
-    fleet.redis.process.freeze().await;
-    let prober = Prober::start(fleet.client());
-    tokio::time::sleep(stopped).await;
-    let probes = prober.stop().await;
-    fleet.redis.process.thaw();
-    probes.assert_typed_in_time();
-    assert_eq!(probes.admitted(), 0);
-    assert_well(&fleet, sessions, Promise::new(8, fault, 2000)).await;
+async fn assert_survives_standstill(stopped: Duration, name: &'static str) {
+    let (mut fleet, sessions) = with_sessions(Fleet::new()).await;
+    let promise = Promise::new(8, name, 2000);
+    let fault = Fault::Stopped(Part::Redis);
+    scenario::outage_costs_nothing(&mut fleet, fault, stopped, (promise, sessions)).await;
 }
 
 #[tokio::test]

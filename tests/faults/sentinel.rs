@@ -1,7 +1,7 @@
 //! Row 11: another Redis becomes the primary. Everyone keeps their session, and nobody gets its place.
 
 use harness::client::Session;
-use harness::{Fleet, Prober, Promise, RunningFleet, SentinelGroup, close_all, eventually};
+use harness::{Fleet, Prober, Promise, RunningFleet, SentinelGroup, scenario};
 use std::time::Instant;
 
 const WORKERS: usize = 2;
@@ -37,7 +37,7 @@ async fn assert_survives(
     promises: Promises,
     harm: impl AsyncFnOnce(&SentinelGroup),
 ) -> (SentinelGroup, RunningFleet) {
-    let (group, fleet, mut sessions) = full_house().await;
+    let (group, fleet, sessions) = full_house().await;
     let prober = Prober::start(fleet.client());
     let start = Instant::now();
     harm(&group).await;
@@ -52,26 +52,7 @@ async fn assert_survives(
     };
     promises.after_promotion.kept_since(promoted, exact).await;
     promises.in_all.kept_in(start.elapsed());
-    let probes = prober.stop().await;
-    assert_eq!(probes.admitted(), 0, "{probes:?}");
-    probes.assert_typed_in_time();
-    assert_eq!(
-        fleet.alive(&mut sessions).await,
-        PLACES,
-        "nobody was dropped"
-    );
-    let view = fleet.view().await;
-    assert_eq!(view.repaired("overcommitted"), 0, "{view:#?}");
-    assert_eq!(view.reclaimed(), 0, "{view:#?}");
-    fleet.assert_consistent().await;
-    close_all(sessions.split_off(PLACES / 2)).await;
-    let half = sessions.len() as u64;
-    fleet
-        .sees("half of the places are free", |pool| pool.active == half)
-        .await;
-    for envoy in [0, 1] {
-        eventually("places are given again", async || fleet.admits(envoy).await).await;
-    }
+    scenario::unscathed(&fleet, sessions, prober).await;
     (group, fleet)
 }
 

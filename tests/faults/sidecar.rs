@@ -1,7 +1,7 @@
 //! Row 7: the sidecar dies, stands still, is ended, or comes and goes; with a spare and without.
 
 use harness::client::Session;
-use harness::{Fleet, Prober, Promise, RunningFleet};
+use harness::{Fault, Fleet, Link, Part, Prober, Promise, RunningFleet, scenario};
 use std::time::{Duration, Instant};
 
 const SESSIONS: usize = 20;
@@ -81,37 +81,38 @@ async fn a_sidecar_that_comes_and_goes_takes_no_place_with_it() {
 }
 
 /// The sidecar is away for longer than a holder is believed: only the spare can keep the places.
-async fn assert_spare_serves(fault: &'static str, harm: impl AsyncFnOnce(&RunningFleet)) {
+async fn assert_spare_serves(name: &'static str, fault: Fault) {
     let fleet = Fleet::new().spare();
+    let fleet = fleet.redis_through_proxy().sidecars_through_proxy();
     let fleet = fleet.policy(|policy| policy.lease_ttl_ms = 5000);
-    let (fleet, mut sessions) = with_sessions(fleet).await;
-    harness::eventually("Envoy knows that both are well", async || {
-        let healthy = fleet.envoys[0].stat("berth_sidecar.membership_healthy");
-        healthy.await == 2
-    })
-    .await;
-    let prober = Prober::start(fleet.client());
-    harm(&fleet).await;
-    tokio::time::sleep(Duration::from_secs(8)).await;
-    let probes = prober.stop().await;
-    let view = fleet.sidecars[1].api().view().await.unwrap();
-    assert_eq!(view.reclaimed(), 0, "{view:#?}");
-    assert!(view.active >= SESSIONS as u64, "{view:#?}");
-    assert_eq!(fleet.alive(&mut sessions).await, SESSIONS);
-    probes.assert_typed_in_time();
-    Promise::new(7, fault, 2000).kept_in(probes.longest_gap());
+    let (mut fleet, mut sessions) = with_sessions(fleet).await;
+    let promise = Promise::new(7, name, 2000);
+    let lasting = Duration::from_secs(8);
+    scenario::spare_serves(&mut fleet, fault, lasting, (promise, &mut sessions)).await;
 }
 
 #[tokio::test]
 async fn a_spare_serves_when_the_sidecar_is_killed() {
-    let harm = async |fleet: &RunningFleet| fleet.sidecars[0].process.kill();
-    assert_spare_serves("sidecar killed, with a spare", harm).await;
+    let fault = Fault::Killed(Part::Sidecar(0));
+    assert_spare_serves("sidecar killed, with a spare", fault).await;
 }
 
 #[tokio::test]
 async fn a_spare_serves_when_the_sidecar_is_stopped() {
-    let harm = async |fleet: &RunningFleet| fleet.sidecars[0].process.freeze().await;
-    assert_spare_serves("sidecar stopped, with a spare", harm).await;
+    let fault = Fault::Stopped(Part::Sidecar(0));
+    assert_spare_serves("sidecar stopped, with a spare", fault).await;
+}
+
+#[tokio::test]
+async fn a_spare_serves_when_the_sidecar_cannot_be_reached() {
+    let fault = Fault::Cut(Link::ToSidecar(0));
+    assert_spare_serves("proxy cut off from its sidecar, with a spare", fault).await;
+}
+
+#[tokio::test]
+async fn a_spare_serves_when_the_sidecar_cannot_reach_redis() {
+    let fault = Fault::Cut(Link::ToRedis(0));
+    assert_spare_serves("sidecar cut off from Redis, with a spare", fault).await;
 }
 
 /// `on_lease_lost: close`: a proxy that is cut off ends its sessions while their places are still its

@@ -1,17 +1,14 @@
 //! Row 17: a worker dies and comes back as another incarnation.
 
-use harness::{Fleet, Promise, close_all};
-use std::time::Instant;
+use harness::{Fault, Fleet, Part, Promise, close_all, scenario};
 
 #[tokio::test]
 async fn a_worker_that_dies_gives_its_places_back_and_starts_anew() {
     let mut fleet = Fleet::new().as_shipped().max_concurrent(10).up().await;
     let _cut = fleet.sessions(10).await;
-    let start = Instant::now();
-    fleet.workers[0].start_again().await.unwrap();
     let promise = Promise::new(17, "worker died, new incarnation serves", 3000);
-    let served = async || fleet.admits(0).await;
-    promise.kept_since(start, served).await;
+    let fault = Fault::Killed(Part::Worker(0));
+    scenario::worker_starts_anew(&mut fleet, fault, promise).await;
     let sessions = fleet.sessions(10).await;
     fleet
         .sees("only the new ones hold places", |pool| pool.active == 10)

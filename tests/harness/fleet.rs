@@ -2,11 +2,14 @@
 //!
 //! `let fleet = Fleet::new().envoys(2).workers(1).max_concurrent(2).up().await;`
 
+mod breakable;
 mod guarded;
+mod outlook;
 mod running;
 mod start;
 
 pub use guarded::WORKER_TOKEN;
+pub use outlook::{Journals, Outlook};
 pub use running::RunningFleet;
 
 use crate::docs::{self, Part};

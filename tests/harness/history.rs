@@ -29,15 +29,21 @@ pub struct History {
 
 impl History {
     pub fn of<'a>(workers: impl IntoIterator<Item = &'a Worker>, max_concurrent: usize) -> Self {
+        let journal = |worker: &Worker| (worker.id().to_string(), worker.journal().entries());
+        let journals: Vec<_> = workers.into_iter().map(journal).collect();
+        Self::read(&journals, max_concurrent)
+    }
+
+    /// The same from the journals themselves, each with its worker's name.
+    pub fn read(journals: &[(String, Vec<Entry>)], max_concurrent: usize) -> Self {
         let mut history = Self::default();
-        for worker in workers {
-            let entries = worker.journal().entries();
-            history.read(worker.id().as_str(), &entries, max_concurrent);
+        for (worker, entries) in journals {
+            history.add(worker, entries, max_concurrent);
         }
         history
     }
 
-    fn read(&mut self, worker: &str, entries: &[Entry], max_concurrent: usize) {
+    fn add(&mut self, worker: &str, entries: &[Entry], max_concurrent: usize) {
         let opened = |entry: &&Entry| entry.change == Change::Opened;
         self.sessions += entries.iter().filter(opened).count();
         for excess in excesses(worker, entries, max_concurrent) {

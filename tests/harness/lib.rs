@@ -4,6 +4,9 @@
 //! |---|---|
 //! | `fleet` | the builder every test starts with |
 //! | `redis`, `sidecar`, `envoy` | one real process each |
+//! | `compose` | the same as containers, raised by compose.yaml |
+//! | `fault` | what can be done to a fleet, however it was raised |
+//! | `scenario` | faults, and what must hold then, however it was raised |
 //! | `sentinel`, `cluster` | several Redis that stand in for each other, or share the slots |
 //! | `fault_proxy` | a link between two of them that can fail |
 //! | `clock` | a wall clock for Redis that jumps |
@@ -29,9 +32,11 @@ pub mod certificates;
 pub mod client;
 pub mod clock;
 pub mod cluster;
+pub mod compose;
 pub mod decoy;
 pub mod docs;
 pub mod envoy;
+pub mod fault;
 pub mod fault_proxy;
 pub mod fleet;
 pub mod history;
@@ -45,6 +50,7 @@ pub mod process;
 pub mod recovery;
 pub mod redis;
 pub mod resp;
+pub mod scenario;
 pub mod scribe;
 pub mod sentinel;
 pub mod sidecar;
@@ -53,8 +59,10 @@ pub mod worker;
 
 pub use client::{Session, Visit, close_all, split};
 pub use cluster::RedisCluster;
+pub use compose::{Compose, ComposeFleet};
 pub use envoy::RouteBy;
-pub use fleet::{Fleet, RunningFleet};
+pub use fault::{Fault, Link, Part, Raised};
+pub use fleet::{Fleet, Outlook, RunningFleet};
 pub use history::History;
 pub use load::Load;
 pub use prober::Prober;

@@ -2,7 +2,7 @@
 
 use crate::api::PoolView;
 use crate::client::{Client, Refused, Visit};
-use crate::fleet::RunningFleet;
+use crate::fleet::Outlook;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use tokio::time::{interval, sleep};
@@ -25,14 +25,27 @@ pub struct Attempt {
 }
 
 impl Load {
-    pub async fn drive(self, fleet: &RunningFleet) -> Vec<Attempt> {
-        self.run(fleet).await
+    pub async fn drive(self, fleet: &Outlook) -> Vec<Attempt> {
+        self.drive_through(&fleet.clients).await
+    }
+
+    /// The same through some of its Envoys.
+    pub async fn drive_through(self, envoys: &[Client]) -> Vec<Attempt> {
+        let start = Instant::now();
+        let mut attempts = JoinSet::new();
+        let mut turn = interval(self.every);
+        for number in 0..self.sessions {
+            turn.tick().await;
+            let client = envoys[number % envoys.len()];
+            attempts.spawn(attempt(client, self.session, start.elapsed()));
+        }
+        attempts.join_all().await
     }
 
     /// Shows `watch` the pool again and again until the last session has ended.
     pub async fn drive_watched(
         self,
-        fleet: &RunningFleet,
+        fleet: &Outlook,
         mut watch: impl FnMut(&PoolView),
     ) -> Vec<Attempt> {
         let watching = async {
@@ -42,21 +55,9 @@ impl Load {
             }
         };
         tokio::select! {
-            attempts = self.run(fleet) => attempts,
+            attempts = self.drive(fleet) => attempts,
             () = watching => Vec::new(),
         }
-    }
-
-    async fn run(self, fleet: &RunningFleet) -> Vec<Attempt> {
-        let start = Instant::now();
-        let mut attempts = JoinSet::new();
-        let mut turn = interval(self.every);
-        for number in 0..self.sessions {
-            turn.tick().await;
-            let client = fleet.envoys[number % fleet.envoys.len()].client();
-            attempts.spawn(attempt(client, self.session, start.elapsed()));
-        }
-        attempts.join_all().await
     }
 }
 

@@ -2,7 +2,7 @@
 //! it is told to drain or to restart. The program `demo-worker` and the tests run this same code.
 
 mod agent;
-mod journal;
+pub mod journal;
 mod server;
 
 pub use journal::{Change, Entry, Journal};
@@ -15,6 +15,7 @@ use admission::id::{Address, PoolName, WorkerId};
 use hyper::StatusCode;
 use server::Site;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -39,7 +40,23 @@ pub struct Settings {
     pub max_concurrent: Option<u32>,
     /// Refuse every upgrade with this status.
     pub fail_upgrade_with: Option<StatusCode>,
+    /// A directory where its journal is written too, for those who judge it from outside.
+    pub journal: Option<PathBuf>,
 }
+
+/// What a worker writes down.
+#[derive(Debug)]
+pub(crate) struct Record(Arc<Site>);
+
+impl Record {
+    /// The worker's name, and everything so far.
+    pub(crate) fn entries(&self) -> (String, Vec<Entry>) {
+        (self.0.id.clone(), self.0.journal.entries())
+    }
+}
+
+/// Whoever was sent here just before a worker left has arrived after this.
+const ON_THE_WAY: Duration = Duration::from_millis(500);
 
 /// The part that serves; absent while the worker restarts or plays dead.
 type Serving = Arc<Mutex<Option<server::Server>>>;
@@ -59,7 +76,7 @@ impl Worker {
     pub async fn start(settings: Settings) -> std::io::Result<Self> {
         let listener = listen(settings.listen).await?;
         let address = listener.local_addr()?;
-        let site = Arc::new(Site::new(&settings));
+        let site = Arc::new(Site::new(&settings)?);
         let serving = Arc::new(Mutex::new(Some(server::Server::start(
             listener,
             site.clone(),
@@ -84,6 +101,11 @@ impl Worker {
 
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// What happens here, for whoever outlives this worker.
+    pub(crate) fn record(&self) -> Record {
+        Record(self.site.clone())
     }
 
     /// What really happened here, as opposed to what the pool believes.
@@ -132,12 +154,17 @@ impl Worker {
         self.agent.abort();
     }
 
-    /// Leaves the pool, then waits until the last session has ended.
+    /// Leaves the pool, then waits until the last session has ended, and until nobody comes any more.
     pub async fn leave(&self) -> Result<(), Failure> {
         self.agent.abort();
         self.api.remove(&self.id).await?;
-        self.site.idle().await;
-        Ok(())
+        loop {
+            self.site.idle().await;
+            tokio::time::sleep(ON_THE_WAY).await;
+            if self.site.is_idle() {
+                return Ok(());
+            }
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Raises what the builder describes.
 
 use super::guarded::{Guarded, WORKER_TOKEN};
-use super::{Fleet, RunningFleet, merge, pool, scratch};
+use super::{Fleet, Outlook, RunningFleet, merge, pool, scratch};
 use crate::backend::Backend;
 use crate::envoy::{self, Envoy, RouteBy};
 use crate::fault_proxy::FaultProxy;
@@ -56,6 +56,11 @@ impl Fleet {
             backend: &backend,
         };
         let envoys = self.start_envoys(surroundings, &directory);
+        let outlook = Outlook {
+            clients: envoys.iter().map(Envoy::client).collect(),
+            apis: sidecars.iter().map(Sidecar::api).collect(),
+            journals: Box::new(workers.iter().map(Worker::record).collect::<Vec<_>>()),
+        };
         let fleet = RunningFleet {
             envoys,
             workers,
@@ -64,6 +69,7 @@ impl Fleet {
             redis,
             redis_links,
             sidecar_links,
+            outlook,
             directory,
         };
         fleet.ready().await;
@@ -132,6 +138,7 @@ impl Fleet {
                 restart: self.restart,
                 max_concurrent: None,
                 fail_upgrade_with: None,
+                journal: None,
             };
             workers.push(Worker::start(settings).await.expect("a worker"));
         }

@@ -129,7 +129,7 @@ impl Agent {
             max_concurrent: self.settings.max_concurrent,
             weight: 1.0,
             lifetime: self.lifetime,
-            origin: Origin::parse(&format!("http://{}", self.address)).ok(),
+            origin: Origin::parse(&format!("http://{address}")).ok(),
         };
         self.api.register(&self.settings.id, &request).await
     }

@@ -38,7 +38,7 @@ const TRANSACTION_END_HEADER: &str = "x-tx-end";
 /// What stays the same over a worker's restarts.
 #[derive(Debug)]
 pub(super) struct Site {
-    id: String,
+    pub(super) id: String,
     delay: Duration,
     /// 0 when upgrades succeed.
     fail_upgrade_with: AtomicU16,
@@ -49,18 +49,22 @@ pub(super) struct Site {
 }
 
 impl Site {
-    pub(super) fn new(settings: &Settings) -> Self {
+    pub(super) fn new(settings: &Settings) -> std::io::Result<Self> {
         let status = settings
             .fail_upgrade_with
             .map_or(0, |status| status.as_u16());
-        Self {
+        let journal = match &settings.journal {
+            Some(directory) => Journal::written_to(directory, settings.id.as_str())?,
+            None => Journal::default(),
+        };
+        Ok(Self {
             id: settings.id.to_string(),
             delay: settings.delay,
             fail_upgrade_with: AtomicU16::new(status),
             begun: AtomicU64::new(0),
             open: watch::Sender::new(0),
-            journal: Journal::default(),
-        }
+            journal,
+        })
     }
 
     pub(super) fn set_fail_upgrade_with(&self, status: Option<StatusCode>) {
