@@ -250,7 +250,7 @@ pub(crate) async fn store(
         ..RedisSettings::default()
     };
     let store = Store::start(&settings, pools.clone())?;
-    while store.apply_pools().await.is_err() {
+    while !store.is_up() || store.apply_pools().await.is_err() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let request = site::registration(([10, 0, 0, 1], 80).into())?;

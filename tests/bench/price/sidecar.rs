@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-const ROUNDS: usize = 7;
+const ROUNDS: usize = 5;
 const CONCURRENCIES: [u64; 4] = [1, 4, 16, 64];
 const WARM_UP: Duration = Duration::from_millis(200);
 const WINDOW: Duration = Duration::from_millis(800);

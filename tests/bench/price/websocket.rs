@@ -99,7 +99,7 @@ impl Fleet {
                 filter["ask_timeout_ms"] = json!(site::PATIENCE_MS);
                 filter["watchdog_ms"] = json!(site::PATIENCE_MS);
             };
-            envoys.push(Envoy::start(settings, adjust, place));
+            envoys.push(Envoy::start_amended(settings, adjust, unlimited, place));
             sidecars.push(sidecar);
         }
         for envoy in &envoys {
@@ -194,6 +194,16 @@ impl Fleet {
             gone_ms,
             weight,
         })
+    }
+}
+
+/// Envoy's own limit of 1024 connections would end the comparison early: no cluster has it.
+fn unlimited(config: &mut Value) {
+    let clusters = config["static_resources"]["clusters"].as_array_mut();
+    for cluster in clusters.into_iter().flatten() {
+        cluster["circuit_breakers"] = json!({"thresholds": [
+            {"max_connections": 1_000_000, "max_pending_requests": 1_000_000, "max_requests": 1_000_000},
+        ]});
     }
 }
 
