@@ -4,7 +4,7 @@
 # BERTH_FILTER_WASM, BERTH_BIN_DIR); set one in the environment to use another.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run images test test-full test-nightly test-valkey test-compose simulate-leases mutants fuzz chaos recoveries bench-choose bench-sewt plots settings lint fmt check clean
+.PHONY: help setup build run images test test-full test-nightly test-valkey test-compose simulate-leases mutants fuzz chaos recoveries bench bench-choose bench-sewt bench-proxy bench-sidecar bench-websocket bench-scale bench-page plots settings lint fmt check clean
 # The targets share target/ and .tools/, and cargo uses all cores by itself.
 .NOTPARALLEL:
 
@@ -84,6 +84,35 @@ bench-sewt: ## Measure strategies on real backends of unlike speed (3 minutes)
 	@scripts/setup.sh test
 	@scripts/build.sh
 	@cargo bench --bench sewt
+
+bench: ## Measure everything; write docs/benchmarks.md: what Berth costs beside its peers (20 minutes)
+	@scripts/setup.sh test
+	@scripts/build.sh
+	@scripts/bench.sh
+
+bench-proxy: ## Requests through Envoy: plain, ext_authz, Lua, Berth (3 minutes)
+	@scripts/setup.sh test
+	@scripts/build.sh
+	@scripts/bench.sh proxy
+
+bench-sidecar: ## Admissions through the sidecar, beside redis-benchmark (2 minutes)
+	@scripts/setup.sh test
+	@scripts/build.sh
+	@scripts/bench.sh sidecar
+
+bench-websocket: ## 10,000 idle WebSockets, with Berth and without (3 minutes)
+	@scripts/setup.sh test
+	@scripts/build.sh
+	@scripts/bench.sh websocket
+
+bench-scale: ## Decisions against workers, pools and leases (3 minutes)
+	@scripts/setup.sh test
+	@scripts/build.sh
+	@scripts/bench.sh scale
+
+bench-page: ## Write docs/benchmarks.md from what the parts have left in target/bench
+	@scripts/setup.sh test
+	@scripts/bench.sh page
 
 plots: ## Simulate every scenario; draw docs/plots/ and fill the tables of docs/choosing-a-strategy.md
 	@scripts/setup.sh build

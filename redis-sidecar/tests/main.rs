@@ -11,6 +11,7 @@ mod admit;
 mod affinity;
 mod atomic;
 mod audit;
+mod budget;
 mod check;
 mod crowd;
 mod docs;

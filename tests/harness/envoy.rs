@@ -115,7 +115,18 @@ pub struct Envoy {
 impl Envoy {
     /// `adjust` may change the filter's settings, or the constants of the Lua filter.
     pub fn start(settings: Settings, adjust: impl FnOnce(&mut Value), directory: &Path) -> Self {
+        Self::start_amended(settings, adjust, |_| {}, directory)
+    }
+
+    /// The same; `amend` may put more beside what is shipped, in Envoy's own words.
+    pub fn start_amended(
+        settings: Settings,
+        adjust: impl FnOnce(&mut Value),
+        amend: impl FnOnce(&mut Value),
+        directory: &Path,
+    ) -> Self {
         let mut config = config::configuration(&settings, adjust);
+        amend(&mut config);
         if settings.listeners == Listeners::Watched {
             let file = directory.join(listeners_file(&settings));
             write(&file, &config::take_listeners(&mut config, &file));

@@ -11,6 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 #[derive(Debug)]
 pub struct Process {
@@ -131,9 +132,19 @@ impl Process {
         open.map_or(0, |open| open.count() as u64)
     }
 
+    /// A file that the kernel keeps about it, empty when it is gone: `stat`, `status`, `smaps`.
+    pub fn kernel_file(&self, name: &str) -> String {
+        fs::read_to_string(format!("/proc/{}/{name}", self.pid)).unwrap_or_default()
+    }
+
+    /// The CPU time that all its threads have had so far, in steps of 10 ms.
+    pub fn cpu(&self) -> Duration {
+        cpu_of(&self.kernel_file("stat"))
+    }
+
     /// Its memory, in KiB: `VmRSS`, what it uses, or `VmData`, what it has asked for.
     pub fn memory_kib(&self, kind: &str) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default();
+        let status = self.kernel_file("status");
         let line = status.lines().find_map(|line| line.strip_prefix(kind));
         let figure = line.and_then(|line| line.trim_matches(':').split_whitespace().next());
         figure.and_then(|figure| figure.parse().ok()).unwrap_or(0)
@@ -181,6 +192,24 @@ pub fn spawn(command: &mut Command) -> std::io::Result<Child> {
 /// A stat line reads `PID (NAME) STATE …`, and the name may itself contain blanks and brackets.
 fn thread_state(stat: &str) -> Option<&str> {
     stat.rsplit_once(')')?.1.split_whitespace().next()
+}
+
+/// The CPU time of this very process.
+pub fn own_cpu() -> Duration {
+    cpu_of(&fs::read_to_string("/proc/self/stat").unwrap_or_default())
+}
+
+/// The 14th and 15th word of a stat line: time in programs and in the kernel, in hundredths of a second
+/// on every Linux.
+fn cpu_of(stat: &str) -> Duration {
+    let words = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let ticks = words.split_whitespace().skip(11).take(2);
+    Duration::from_millis(
+        ticks
+            .filter_map(|word| word.parse::<u64>().ok())
+            .sum::<u64>()
+            * 10,
+    )
 }
 
 /// A test that is killed runs no destructor: the kernel ends its children.

@@ -1,0 +1,264 @@
+//! What each part's figures are, and what they mean to an operator.
+
+use super::charts::DOORS;
+use super::table::{Table, grouped};
+use serde_json::Value;
+
+fn of(row: &Value, name: &str) -> f64 {
+    row[name].as_f64().unwrap_or(f64::NAN)
+}
+
+pub(super) fn proxy(figures: &Value) -> String {
+    let mut table = Table::new(&[
+        "",
+        "requests/s",
+        "p50, ms",
+        "p99, ms (from, to)",
+        "Envoy's CPU",
+        "answerer's",
+        "Redis'",
+        "together",
+        "to ext_authz",
+    ]);
+    let together = |door: &str| of(&figures[door], "all_cpu_s_per_1000") * 1000.0;
+    for door in DOORS {
+        let row = &figures[door];
+        let us = |name: &str| grouped(of(row, &format!("{name}_cpu_s_per_1000")) * 1000.0);
+        table.row([
+            format!("`{door}`"),
+            grouped(of(row, "rps")),
+            grouped(of(row, "p50_ms")),
+            format!(
+                "{} ({}, {})",
+                grouped(of(row, "p99_ms")),
+                grouped(of(row, "p99_ms_min")),
+                grouped(of(row, "p99_ms_max"))
+            ),
+            us("envoy"),
+            us("answerer"),
+            us("redis"),
+            us("all"),
+            format!("{:.2}", together(door) / together("ext_authz")),
+        ]);
+    }
+    format!(
+        "## Requests through a proxy\n\n\
+         One Envoy with one thread before a backend that answers at once; {} clients that ask again as soon as they are \
+         answered; {} interleaved rounds, medians. CPU in µs for a request; backend and clients are not in it.\n\n{table}\n\
+         ![Envoy's CPU for a request](plots/bench-proxy.svg)\n\n{PEERS}",
+        figures["clients"], figures["rounds"]
+    )
+}
+
+const PEERS: &str = "What each does, and what it cannot:
+
+- `plain`: nobody is asked. No limit holds across proxies.
+- `ext_authz_trivial`: Envoy's ext_authz filter, and a service that answers at once. No callout costs less; it decides
+  nothing.
+- `ext_authz`: the same, and a service on the sidecar's library, which takes the same lease by the same script and
+  names the worker in a header. It is told nothing of a request's end, so it cannot release: every lease stays until
+  its holder is given up. It is the price of admission alone.
+- `lua_admit_only`: Envoy's Lua filter asks the sidecar for the same lease. It does not release either.
+- `lua`: the same, and it releases when the response has passed, with a call for each. It is not told of a client that
+  leaves earlier, of a WebSocket's end, or of its own proxy's death.
+- `berth`: the filter, before the cluster that the peers have. Every lease is taken and given back, releases in
+  batches, and beats speak for what is held. After each round the pool is empty.
+- `berth_as_shipped`: as [envoy.yaml](../envoy/envoy.yaml) has it, where every lease has a connection of its own to its
+  worker. What it costs above `berth` is the price of these connections, and not of admission. WebSockets have one
+  anyway.
+
+What it means to an operator: take your requests per second, and the difference to `plain` times that is the CPU
+you add. For sessions that last longer than some seconds it is nothing. For short requests, compare with what your
+present callout costs, not with none. p99 is that of a machine with all cores busy: look at its spread before you
+compare.
+";
+
+pub(super) fn sidecar(figures: &Value) -> String {
+    let mut table = Table::new(&[
+        "at once",
+        "sidecar, admissions/s",
+        "with their releases",
+        "redis-benchmark, same script",
+        "script that does nothing",
+        "sidecar to redis-benchmark",
+        "sidecar's CPU, µs",
+        "Redis'",
+        "Redis', by redis-benchmark",
+    ]);
+    for row in figures["concurrencies"].as_array().into_iter().flatten() {
+        table.row([
+            grouped(of(row, "concurrency")),
+            grouped(of(row, "sidecar_admissions_per_s")),
+            grouped(of(row, "sidecar_pairs_per_s")),
+            grouped(of(row, "redis_benchmark_admissions_per_s")),
+            grouped(of(row, "redis_benchmark_nothing_per_s")),
+            format!("{:.2}", of(row, "to_ceiling")),
+            grouped(of(row, "sidecar_us")),
+            grouped(of(row, "redis_us")),
+            grouped(of(row, "redis_us_of_redis_benchmark")),
+        ]);
+    }
+    let (script, nothing) = (
+        &figures["script_us_pipeline_16"],
+        &figures["nothing_us_pipeline_16"],
+    );
+    let calls = &figures["redis_calls"];
+    format!(
+        "## The sidecar\n\n\
+         Admissions over HTTP/1.1, each client with a connection of its own, beside redis-benchmark with as many \
+         connections and pipelines of one: the same script with nothing between, the ceiling of any service that asks \
+         Redis; {} interleaved rounds, medians.\n\n{table}\n\
+         ![Admissions per second](plots/bench-sidecar.svg)\n\n\
+         The script itself, asked in pipelines of 16 so that Redis is never idle: {} µs of Redis' CPU for an admission \
+         ({} to {}), beside {} for a script that does nothing. It makes {} calls; {} with every limit, a client and an \
+         affinity key that is bound; {} with a key that is not bound yet and a strategy in the shadow.\n\n\
+         What it means to an operator: a Redis makes at most as many decisions per second as redis-benchmark shows, \
+         whoever asks; a release is a second script. Redis' CPU for a decision, times your admissions per second, is how \
+         much of its one core is taken. The sidecar's CPU is beside each Envoy and grows with what that Envoy asks.\n",
+        figures["rounds"],
+        grouped(of(script, "median")),
+        grouped(of(script, "min")),
+        grouped(of(script, "max")),
+        grouped(of(nothing, "median")),
+        grouped(of(calls, "base")),
+        grouped(of(calls, "limits_client_affinity")),
+        grouped(of(calls, "everything")),
+    )
+}
+
+pub(super) fn websocket(figures: &Value) -> String {
+    let (plain, berth) = (&figures["plain"], &figures["berth"]);
+    let mut table = Table::new(&["", "without Berth", "with Berth", "ratio"]);
+    let rows = [
+        ("opened per second", "opened_per_s"),
+        ("opening, p50 ms", "p50_ms"),
+        ("opening, p99 ms", "p99_ms"),
+        (
+            "opening, µs of the Envoys' CPU for each",
+            "opening_envoys_us",
+        ),
+        (
+            "opening, µs of the sidecars' CPU for each",
+            "opening_sidecars_us",
+        ),
+        ("opening, µs of Redis' CPU for each", "opening_redis_us"),
+        (
+            "idle, ms of the Envoys' CPU in a second",
+            "idle_envoys_ms_per_s",
+        ),
+        (
+            "idle, ms of the sidecars' CPU in a second",
+            "idle_sidecars_ms_per_s",
+        ),
+        ("idle, ms of Redis' CPU in a second", "idle_redis_ms_per_s"),
+        (
+            "all leave at once: ms until none is left anywhere",
+            "gone_ms",
+        ),
+        (
+            "leaving, µs of the Envoys' CPU for each",
+            "closing_envoys_us",
+        ),
+        (
+            "leaving, µs of the sidecars' CPU for each",
+            "closing_sidecars_us",
+        ),
+        ("leaving, µs of Redis' CPU for each", "closing_redis_us"),
+        ("bytes of an Envoy for each, all in all", "envoy_bytes_each"),
+        ("of these in the filter's own memory", "filter_bytes_each"),
+        ("bytes of a sidecar for each", "sidecar_bytes_each"),
+        ("bytes of Redis for each", "redis_bytes_each"),
+    ];
+    for (what, name) in rows {
+        let (without, with) = (of(plain, name), of(berth, name));
+        let ratio = with / without;
+        table.row([
+            what.to_owned(),
+            grouped(without),
+            grouped(with),
+            if ratio.is_finite() && without > 0.0 {
+                format!("{ratio:.2}")
+            } else {
+                "–".into()
+            },
+        ]);
+    }
+    format!(
+        "## WebSockets\n\n\
+         {} WebSockets through two Envoys with one thread each, 32 opened at a time, then idle, then all gone at once; \
+         through a listener without Berth, and through the shipped one; {} rounds, each with a fleet of its own, \
+         medians.\n\n{table}\n\
+         An Envoy's bytes are its resident memory (`VmRSS`), buffers and the filter's context in Envoy included; the filter's \
+         own are the resident pages of its VM's linear memory (`/proc/PID/smaps`). Redis' are its `used_memory`, and contain \
+         what is kept of handshakes and of the leases that the warm-up left. Both kinds of memory grow in steps, so \
+         small figures are rough.\n\n\
+         What it means to an operator: opening a session costs one question. Keeping it costs nothing that grows with \
+         the number of sessions: a beat speaks for all of a holder's leases by a count and a digest. When all leave \
+         at once, releases go out in batches, and the places are free at the time shown.\n",
+        grouped(of(figures, "sessions")),
+        figures["rounds"],
+    )
+}
+
+pub(super) fn scale(figures: &Value) -> String {
+    let rows = |name: &str| figures[name].as_array().cloned().unwrap_or_default();
+    let grown = |rows: &[Value], what: &str| {
+        let mut table = Table::new(&[
+            what,
+            "CPU µs for a decision",
+            "on its busiest shard",
+            "to the first",
+            "share of each shard",
+        ]);
+        let first = rows.first().map_or(f64::NAN, |row| of(row, "us"));
+        for row in rows {
+            let shares = row["shares"].as_array().into_iter().flatten();
+            let shares: Vec<String> = shares
+                .filter_map(Value::as_f64)
+                .map(|share| format!("{share:.2}"))
+                .collect();
+            table.row([
+                grouped(of(row, "count")),
+                grouped(of(row, "us")),
+                grouped(of(row, "us_max")),
+                format!("{:.2}", of(row, "us") / first),
+                shares.join(", "),
+            ]);
+        }
+        table.to_string()
+    };
+    let mut leases = Table::new(&[
+        "leases",
+        "decisions/s",
+        "for a second of Redis' CPU",
+        "to the first",
+    ]);
+    let levels = rows("leases");
+    let first = levels.first().map_or(f64::NAN, |row| of(row, "per_cpu_s"));
+    for row in &levels {
+        leases.row([
+            grouped(of(row, "leases")),
+            grouped(of(row, "per_second")),
+            grouped(of(row, "per_cpu_s")),
+            format!("{:.2}", of(row, "per_cpu_s") / first),
+        ]);
+    }
+    format!(
+        "## Growth\n\n\
+         A decision is an admission with its release. Over a Redis Cluster of three primaries, each with a replica, all \
+         on this machine; so what is told is the CPU time of the primary that makes the decision.\n\n\
+         {}\n{}\n![Redis' CPU for a decision](plots/bench-scale.svg)\n\n\
+         And against the leases that one Redis already holds, for 1,000 workers and 10,000 leases of each holder:\n\n\
+         {leases}\n![Decisions for a second of Redis' CPU](plots/bench-leases.svg)\n\n\
+         A lease takes {} bytes of Redis, everything counted, {} with a client key of its own; a key with an expiry, set by \
+         hand for each session, takes {}, and counts nothing.\n\n\
+         What it means to an operator: size Redis by decisions per second, not by how many workers or sessions there \
+         are. A pool lives on one shard; more pools use more shards, and a pool that needs more than one core's worth \
+         of decisions must be split. Memory is leases times bytes.\n",
+        grown(&rows("workers"), "workers of one pool"),
+        grown(&rows("pools"), "pools of 100 workers"),
+        grouped(of(figures, "redis_bytes_each")),
+        grouped(of(figures, "redis_bytes_each_with_client")),
+        grouped(of(figures, "redis_bytes_of_a_plain_key")),
+    )
+}

@@ -1,0 +1,336 @@
+//! What the sidecar's hop costs: admissions over HTTP beside redis-benchmark, which runs the same script
+//! with nothing between, and beside a script that does nothing. What the script itself costs is told here too.
+
+use crate::backend::Backend;
+use crate::claims::{self, Claim, Verdict};
+use crate::load::{self, Load, Turn};
+use crate::machine::{self, Machine};
+use crate::measure::{Figure, LOAD, Meter};
+use crate::scripts::{self, ClientKey, Pace, REDIS, Scripts};
+use crate::site;
+use admission::id::{Epoch, HolderId, LeaseId, PoolName, ProxyId};
+use admission::message::{ADMIT_PATH, AdmitAnswer, AdmitRequest, AffinityRequest, RELEASE_PATH};
+use admission::policy::{Policy, Strategy};
+use harness::fleet;
+use harness::http::Failure;
+use harness::redis::Redis;
+use harness::sidecar::Sidecar;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+const ROUNDS: usize = 5;
+const CONCURRENCIES: [u64; 4] = [1, 4, 16, 64];
+const WARM_UP: Duration = Duration::from_millis(200);
+const WINDOW: Duration = Duration::from_millis(800);
+/// What redis-benchmark is asked for, for about as long.
+const CALLS: u64 = 8_000;
+/// Where the script's own time is told: so many calls under way that Redis is never idle.
+const PIPELINED: Pace = Pace {
+    connections: 16,
+    pipeline: 16,
+    calls: 20_000,
+};
+/// Where the hop is judged.
+const JUDGED: [u64; 2] = [16, 64];
+
+/// Admissions through the sidecar against redis-benchmark; calls that the script makes; its time.
+const TO_CEILING_MIN: f64 = 0.8;
+const BASE_CALLS_MAX: f64 = 10.0;
+const ALL_CALLS_MAX: f64 = 15.0;
+const SCRIPT_US_MAX: f64 = 30.0;
+
+const SIDECAR: &str = "sidecar";
+
+/// Numbers of one client's leases: below 2^24 for all together, the numbers of a holder's first beat.
+const NUMBERS_EACH: u64 = 100_000;
+
+struct Round {
+    concurrency: u64,
+    admissions: f64,
+    pairs: f64,
+    ceiling: f64,
+    nothing: f64,
+    sidecar_us: f64,
+    load_us: f64,
+    redis_us: f64,
+    redis_us_of_ceiling: f64,
+}
+
+pub(crate) async fn run() -> Result<Verdict, Failure> {
+    let machine = Machine::here()?;
+    let directory = fleet::scratch();
+    let place = directory.path();
+    let backend = Backend::start(place).await?;
+    let redis = site::redis("redis", place).await?;
+    let sidecar = site::sidecar("sidecar", &redis, site::policy(), &backend, place).await?;
+    let mut scripts = Scripts::of(&redis).await?;
+    let (mut rounds, mut script_us, mut nothing_us) = (Vec::new(), Vec::new(), Vec::new());
+    let mut holder = 0;
+    for round in 1..=ROUNDS {
+        for concurrency in CONCURRENCIES {
+            rounds.push(measure(concurrency, &sidecar, &redis, &mut scripts, &mut holder).await?);
+        }
+        let piped = scripts.admit(PIPELINED, ClientKey::None)?;
+        script_us.push(piped.spent.us_each(REDIS, piped.calls));
+        let piped = scripts.nothing(PIPELINED).await?;
+        nothing_us.push(piped.spent.us_each(REDIS, piped.calls));
+        eprintln!("round {round} of {ROUNDS}: done");
+    }
+    let store = scripts::store(redis.url(), BTreeMap::new(), 0).await?;
+    let taken = scripts.leases(&store).await?;
+    let asked = (ROUNDS as u64) * (4 * CALLS + PIPELINED.calls);
+    if taken * 100 < asked * 99 {
+        return Err(format!("of more than {asked} admissions only {taken} were given").into());
+    }
+    let table: Vec<Value> = CONCURRENCIES.map(|it| row(&rounds, it)).into();
+    let (script, nothing) = (Figure::of(script_us), Figure::of(nothing_us));
+    let calls = count_calls(place).await?;
+    let claims = judge(&table, script, &calls);
+    print(&table, script, nothing, &calls);
+    let verdict = claims::tell(&claims);
+    let figures = json!({
+        "concurrencies": table,
+        "script_us_pipeline_16": script,
+        "nothing_us_pipeline_16": nothing,
+        "redis_calls": calls,
+        "rounds": ROUNDS,
+        "claims": claims,
+    });
+    machine::keep("sidecar", &machine, figures)?;
+    Ok(verdict)
+}
+
+async fn measure(
+    concurrency: u64,
+    sidecar: &Sidecar,
+    redis: &Redis,
+    scripts: &mut Scripts<'_>,
+    holder: &mut u8,
+) -> Result<Round, Failure> {
+    let load = Load {
+        clients: concurrency,
+        target: sidecar.listen(),
+        warm_up: WARM_UP,
+        window: WINDOW,
+    };
+    let meter = Meter::of([(SIDECAR, &sidecar.process), (REDIS, &redis.process)]);
+    let mut epoch = || {
+        *holder += 1;
+        Epoch::from_random([*holder; 16])
+    };
+    let (first, second) = (epoch(), epoch());
+    let admitted = load.drive(move |turn| admit(&first, turn), &meter).await?;
+    let paired = load.drive(move |turn| admit_or_release(&second, turn), &meter);
+    let paired = paired.await?;
+    let pace = Pace {
+        connections: concurrency,
+        pipeline: 1,
+        calls: CALLS,
+    };
+    let ceiling = scripts.admit(pace, ClientKey::None)?;
+    let nothing = scripts.nothing(pace).await?;
+    Ok(Round {
+        concurrency,
+        admissions: admitted.per_second,
+        pairs: paired.per_second / 2.0,
+        ceiling: ceiling.per_second,
+        nothing: nothing.per_second,
+        sidecar_us: admitted.spent.us_each(SIDECAR, admitted.count),
+        load_us: admitted.spent.us_each(LOAD, admitted.count),
+        redis_us: admitted.spent.us_each(REDIS, admitted.count),
+        redis_us_of_ceiling: ceiling.spent.us_each(REDIS, ceiling.calls),
+    })
+}
+
+fn admit(epoch: &Epoch, turn: Turn) -> Vec<u8> {
+    let number = turn.client * NUMBERS_EACH + turn.before + 1;
+    let body = format!(
+        r#"{{"pool":"{}","holder":"bench/{epoch}","lease":"{epoch}.{number}"}}"#,
+        fleet::pool()
+    );
+    load::post(ADMIT_PATH, &body)
+}
+
+/// Every second question gives back what the one before it took.
+fn admit_or_release(epoch: &Epoch, turn: Turn) -> Vec<u8> {
+    let before = turn.before / 2;
+    if turn.before.is_multiple_of(2) {
+        return admit(epoch, Turn { before, ..turn });
+    }
+    let number = turn.client * NUMBERS_EACH + before + 1;
+    let body = format!(
+        r#"{{"pool":"{}","holder":"bench/{epoch}","releases":[{{"lease":"{epoch}.{number}","use":"used","outcome":"success"}}]}}"#,
+        fleet::pool()
+    );
+    load::post(RELEASE_PATH, &body)
+}
+
+fn row(rounds: &[Round], concurrency: u64) -> Value {
+    let figure = |value: fn(&Round) -> f64| {
+        let rounds = rounds
+            .iter()
+            .filter(|round| round.concurrency == concurrency);
+        Figure::of(rounds.map(value)).median
+    };
+    json!({
+        "concurrency": concurrency,
+        "sidecar_admissions_per_s": figure(|round| round.admissions),
+        "sidecar_pairs_per_s": figure(|round| round.pairs),
+        "redis_benchmark_admissions_per_s": figure(|round| round.ceiling),
+        "redis_benchmark_nothing_per_s": figure(|round| round.nothing),
+        "to_ceiling": figure(|round| round.admissions / round.ceiling),
+        "sidecar_us": figure(|round| round.sidecar_us),
+        "redis_us": figure(|round| round.redis_us),
+        "redis_us_of_redis_benchmark": figure(|round| round.redis_us_of_ceiling),
+        "load_us": figure(|round| round.load_us),
+    })
+}
+
+/// Commands that an admission makes inside of its script, by what is switched on.
+async fn count_calls(place: &std::path::Path) -> Result<Value, Failure> {
+    let base = calls_of(place, "base", site::policy(), |_| {}).await?;
+    let limits: Policy = serde_json::from_value(json!({
+        "global_conn": 1_000_000,
+        "requests": {"rate": "1000000/s", "burst": 1000},
+        "client": {"max_concurrent": 1000, "rate": "1000000/s", "burst": 1000},
+        "max_concurrent": 1000, "rebuild_ms": 0,
+    }))?;
+    let keys = |request: &mut AdmitRequest| {
+        request.client = Some("tenant".into());
+        request.affinity = Some(AffinityRequest {
+            key: "session".into(),
+            bind: true,
+        });
+    };
+    let all = calls_of(place, "limits", limits.clone(), keys).await?;
+    let shadowed = Policy {
+        shadow_strategy: Some(Strategy::LeastConnections),
+        ..limits
+    };
+    // A key that is bound leaves nothing to choose, neither for a strategy nor for its shadow.
+    let unbound = |request: &mut AdmitRequest| {
+        let number = request.lease.seq;
+        request.client = Some("tenant".into());
+        request.affinity = Some(AffinityRequest {
+            key: format!("session-{number}"),
+            bind: true,
+        });
+    };
+    let limits_unbound = calls_of(place, "unbound", shadowed.clone(), |_| {}).await?;
+    let everything = calls_of(place, "everything", shadowed, unbound).await?;
+    Ok(
+        json!({"base": base, "limits_client_affinity": all, "shadow": limits_unbound, "everything": everything}),
+    )
+}
+
+async fn calls_of(
+    place: &std::path::Path,
+    name: &str,
+    policy: Policy,
+    adjust: impl Fn(&mut AdmitRequest),
+) -> Result<f64, Failure> {
+    const ADMISSIONS: u64 = 100;
+    let redis = site::redis(name, place).await?;
+    let pool: PoolName = fleet::pool();
+    let pools = BTreeMap::from([(pool.clone(), policy)]);
+    let store = scripts::store(redis.url(), pools, 4).await?;
+    let holder = HolderId {
+        proxy: ProxyId::parse("bench")?,
+        epoch: Epoch::from_random([1; 16]),
+    };
+    for seq in 0..=ADMISSIONS {
+        let epoch = holder.epoch.clone();
+        let lease = LeaseId { epoch, seq };
+        let mut request = AdmitRequest::new(pool.clone(), holder.clone(), lease);
+        adjust(&mut request);
+        let answer = store.admit(&request).await?;
+        if !matches!(answer, AdmitAnswer::Admitted(_)) {
+            return Err(format!("{name}: not admitted: {answer:?}").into());
+        }
+        // The first one makes its holder known.
+        if seq == 0 {
+            redis.told("CONFIG RESETSTAT").await;
+        }
+    }
+    let told = redis.told("INFO commandstats").await;
+    let apart = [
+        "cmdstat_fcall:",
+        "cmdstat_config",
+        "cmdstat_info",
+        "cmdstat_ping",
+    ];
+    let lines = (told.lines()).filter(|line| !apart.iter().any(|name| line.starts_with(name)));
+    let calls = lines.filter_map(|line| line.split_once("calls=")?.1.split(',').next());
+    let calls: u64 = calls.filter_map(|calls| calls.parse::<u64>().ok()).sum();
+    Ok(calls as f64 / ADMISSIONS as f64)
+}
+
+fn judge(table: &[Value], script: Figure, calls: &Value) -> Vec<Claim> {
+    let ratio = |concurrency: u64| {
+        let row = table.iter().find(|row| row["concurrency"] == concurrency);
+        row.and_then(|row| row["to_ceiling"].as_f64())
+            .unwrap_or(f64::NAN)
+    };
+    let mut claims: Vec<Claim> = (JUDGED.into_iter())
+        .map(|concurrency| {
+            let what = format!(
+                "admissions per second at {concurrency} at once, the sidecar to redis-benchmark"
+            );
+            Claim::at_least(TO_CEILING_MIN, ratio(concurrency), what)
+        })
+        .collect();
+    let calls = |name: &str| calls[name].as_f64().unwrap_or(f64::NAN);
+    claims.extend([
+        Claim::at_most(BASE_CALLS_MAX, calls("base"), "Redis calls of an admission"),
+        Claim::at_most(
+            ALL_CALLS_MAX,
+            calls("everything"),
+            "Redis calls of an admission with every limit, client, affinity and shadow",
+        ),
+        Claim::at_most(
+            SCRIPT_US_MAX,
+            script.median,
+            "CPU µs of Redis for an admission, pipelines of 16",
+        ),
+    ]);
+    claims
+}
+
+#[expect(clippy::print_stdout, reason = "the table is what was asked for")]
+fn print(table: &[Value], script: Figure, nothing: Figure, calls: &Value) {
+    println!(
+        "{:>8} | per s: {:>8} {:>8} {:>9} {:>9} {:>8} | CPU µs each: {:>7} {:>6} {:>13} {:>6}",
+        "at once",
+        "sidecar",
+        "pairs",
+        "benchmark",
+        "nothing",
+        "ratio",
+        "sidecar",
+        "Redis",
+        "its benchmark",
+        "load"
+    );
+    for row in table {
+        let figure = |name: &str| row[name].as_f64().unwrap_or(f64::NAN);
+        println!(
+            "{:>8} | {:>15.0} {:>8.0} {:>9.0} {:>9.0} {:>8.2} | {:>20.0} {:>6.0} {:>13.0} {:>6.0}",
+            figure("concurrency"),
+            figure("sidecar_admissions_per_s"),
+            figure("sidecar_pairs_per_s"),
+            figure("redis_benchmark_admissions_per_s"),
+            figure("redis_benchmark_nothing_per_s"),
+            figure("to_ceiling"),
+            figure("sidecar_us"),
+            figure("redis_us"),
+            figure("redis_us_of_redis_benchmark"),
+            figure("load_us"),
+        );
+    }
+    println!(
+        "in pipelines of 16 an admission takes {} µs of Redis' CPU ({} to {}), a script that does nothing {}",
+        script.median, script.min, script.max, nothing.median
+    );
+    println!("calls inside of an admission: {calls}");
+}
