@@ -11,12 +11,13 @@ if [ -d prebuilt ]; then
 fi
 
 apt-get update
-DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends python3-pip
+DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends binaryen python3-pip
 
 cargo build --release --locked --bin berth --bin demo-worker
 cargo build --profile filter --locked -p filter --target wasm32-wasip1
 strip --output-file "$out/berth" target/release/berth
 strip --output-file "$out/demo-worker" target/release/demo-worker
+scripts/shrink.sh target/wasm32-wasip1/filter/filter.wasm
 cp target/wasm32-wasip1/filter/filter.wasm "$out"
 
 # The version and its hash are in the requirements file, the only place that names them.

@@ -23,9 +23,9 @@
 -- Uses     Affinity Args Client Ejection Holder Index Lease Limits Pool Rank Rebuild Shadow Sweep
 -- Keeps    I1 I2 I3 I4 I5: an id already held gets the same answer and counts once; an ended id
 --          is never admitted again, nor one that its holder's last beat did not ask for
--- Cost     O(log N) in the pool's workers; 3 calls for all and at most 7 for each request (11 with
---          lifetime_first) when nothing is to be swept; 5 more with a client, 5 with an affinity,
---          4 to 8 with a strategy in the shadow
+-- Cost     O(log N) in the pool's workers; 3 calls for all and 6 to 8 for each request when nothing is to be
+--          swept (11 with sewt, 13 with score); 4 more with a client, 5 with a new affinity key, none with
+--          one that is bound, and about 7 with a strategy in the shadow (tests/budget.rs)
 
 Args.check(ARGV, '', 'ljnjjttjjj')
 

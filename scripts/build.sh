@@ -10,11 +10,4 @@ source "$(dirname "$0")/env.sh"
 
 cargo build --release
 cargo build --profile filter -p filter --target wasm32-wasip1
-
-# What rustc's own optimiser leaves. The features are those that rustc compiles for; cargo puts its own file
-# back at the next build, so this is done each time.
-filter=$target_dir/wasm32-wasip1/filter/filter.wasm
-wasm-opt -O3 --enable-bulk-memory --enable-sign-ext --enable-mutable-globals \
-    --enable-nontrapping-float-to-int --enable-multivalue --enable-reference-types \
-    "$filter" -o "$filter.smaller"
-mv "$filter.smaller" "$filter"
+scripts/shrink.sh "$target_dir/wasm32-wasip1/filter/filter.wasm"

@@ -87,7 +87,7 @@ need_redis() {
     have redis-server || packages+=(redis-server)
 }
 
-# Makes the filter a seventh smaller (scripts/build.sh).
+# Makes the filter a seventh smaller (scripts/shrink.sh).
 need_wasm_opt() { have wasm-opt || packages+=(binaryen); }
 
 need_luacheck() { have luacheck || packages+=(lua-check); }

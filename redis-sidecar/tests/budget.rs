@@ -8,22 +8,22 @@ use serde_json::json;
 
 /// By strategy: of an admission without any limit but the workers' own, and of a release.
 const OF_STRATEGIES: [(Strategy, u64, u64); 8] = [
-    (Strategy::Random, 0, 0),
-    (Strategy::RoundRobin, 0, 0),
-    (Strategy::LeastConnections, 0, 0),
-    (Strategy::LifetimeFirst, 0, 0),
-    (Strategy::Sewt, 0, 0),
-    (Strategy::Score, 0, 0),
-    (Strategy::Nodeads, 0, 0),
-    (Strategy::Noerrors, 0, 0),
+    (Strategy::Random, 9, 8),
+    (Strategy::RoundRobin, 9, 8),
+    (Strategy::LeastConnections, 10, 9),
+    (Strategy::LifetimeFirst, 11, 9),
+    (Strategy::Sewt, 14, 11),
+    (Strategy::Score, 16, 13),
+    (Strategy::Nodeads, 9, 8),
+    (Strategy::Noerrors, 9, 8),
 ];
 /// By strategy and the one in its shadow: of an admission with all limits, for a client, with an affinity
 /// key that it binds.
 const OF_EVERYTHING: [(Strategy, Strategy, u64); 4] = [
-    (Strategy::Random, Strategy::LeastConnections, 0),
-    (Strategy::RoundRobin, Strategy::Sewt, 0),
-    (Strategy::Sewt, Strategy::Random, 0),
-    (Strategy::LeastConnections, Strategy::Score, 0),
+    (Strategy::Random, Strategy::LeastConnections, 25),
+    (Strategy::RoundRobin, Strategy::Sewt, 29),
+    (Strategy::Sewt, Strategy::Random, 31),
+    (Strategy::LeastConnections, Strategy::Score, 32),
 ];
 
 async fn pool_with(policy: Policy) -> Pool {
