@@ -10,7 +10,7 @@
 -- Uses     Affinity Args Crew Ejection Holder Index Lease Pool Repair Report
 -- Keeps    I2 I3 I4 I5: a second release changes nothing; an id released before its admit arrives
 --          is remembered for one lease_ttl_ms, and so is every ended one
--- Cost     O(log N) in the pool's workers for each lease; at most 8 calls each and 4 for all
+-- Cost     O(log N) in the pool's workers for each lease; at most 9 calls each and 4 for all
 
 Args.check(ARGV, '', 'ljjoNNNNNj')
 
