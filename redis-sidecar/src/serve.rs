@@ -65,7 +65,9 @@ pub async fn serve(settings: &Settings, stop: CancellationToken) -> Result<(), S
 
     let mut sockets = Vec::new();
     let mut servers = JoinSet::new();
-    let connections_max = connections_max(settings, entrances.len());
+    let to_redis = Store::connections_max(&settings.redis)
+        .map_err(|error| ServeError::Redis(error.to_string()))?;
+    let connections_max = connections_max(settings, entrances.len(), to_redis);
     for Entrance { listener, bound } in entrances {
         let host = Arc::new(Host {
             name: listener.address.to_string(),
@@ -133,17 +135,19 @@ fn listeners(settings: &Settings) -> Result<Vec<Listener>, ServeError> {
         })
     });
     plain.chain(asking).collect()
+                is_remote: listener.address.is_remote(),
 }
 
 /// What the settings allow each listener, or what file descriptors there are for it.
-fn connections_max(settings: &Settings, listeners: usize) -> usize {
-    /// For Redis, the listeners themselves, and files that are read again.
+fn connections_max(settings: &Settings, listeners: usize, to_redis: usize) -> usize {
+    /// Beside those to Redis: for the listeners themselves, the runtime, and files that are read again.
     const DESCRIPTORS_KEPT: u64 = 32;
     let wanted = settings.limits.connections_max;
     let Some(descriptors) = getrlimit(Resource::Nofile).current else {
         return wanted;
     };
-    let each = descriptors.saturating_sub(DESCRIPTORS_KEPT) / (listeners.max(1) as u64);
+    let kept = DESCRIPTORS_KEPT + to_redis as u64;
+    let each = descriptors.saturating_sub(kept) / (listeners.max(1) as u64);
     let possible = usize::try_from(each).unwrap_or(usize::MAX).max(1);
     if possible < wanted {
         info!(

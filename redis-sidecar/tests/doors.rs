@@ -1,11 +1,12 @@
 //! Who is let in where: parts of the API, tokens, ids of requests.
 
-use crate::support::server::{AT_ONCE, Answer, Server, call, request, send};
+use crate::support::server::{AT_ONCE, Answer, Server, call, free_address, request, send};
 use crate::support::{Redis, eventually};
 use redis_sidecar::settings::{Api, Listen, Listener, Settings, TokenFiles, WorkerToken};
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use tokio::net::UnixStream;
+use tokio::net::{TcpStream, UnixStream};
 
 pub(crate) const FILTER: &str = "filter-0123456789abcdef0123456789abcdef";
 pub(crate) const OPERATOR: &str = "operator-0123456789abcdef0123456789abcdef";
@@ -209,6 +210,39 @@ async fn a_listener_serves_its_part_and_nothing_else() {
             .permissions()
             .mode();
         assert_eq!(mode & 0o777, 0o600);
+    }
+    sidecar.server.end().await.unwrap();
+}
+
+/// The reason names addresses and paths: those are nobody's business from elsewhere.
+#[tokio::test(flavor = "multi_thread")]
+async fn why_it_is_not_ready_is_told_on_its_own_host_and_to_operators() {
+    let port = free_address().port();
+    let sidecar = Sidecar::start(|settings| {
+        settings.listeners.push(Listener {
+            address: Listen::Tcp(SocketAddr::from(([0, 0, 0, 0], port))),
+            serves: vec![Api::Data, Api::Metrics],
+            tokens: true,
+            tls: None,
+        });
+    })
+    .await;
+    let evict = ["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"];
+    sidecar.redis.command(&evict).await;
+    eventually(async || sidecar.call(None, "GET", "/readyz", "").await.status == 503).await;
+    let at_home = sidecar.call(None, "GET", "/readyz", "").await;
+    let reason = at_home.body["message"].as_str().unwrap();
+    assert!(reason.contains(&sidecar.redis.socket()) && reason.contains("noeviction"));
+    for (token, told) in [(None, false), (Some(FILTER), false), (Some(OPERATOR), true)] {
+        let bearer = format!("Bearer {}", token.unwrap_or_default());
+        let bytes = request("GET", "/readyz", &[("authorization", &bearer)], "");
+        let stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+        let answer = send(stream, &bytes).await.unwrap();
+        assert_eq!(answer.status, 503);
+        assert_eq!(answer.body["error"], "store_unfit");
+        let message = answer.body["message"].as_str().unwrap();
+        assert_eq!(message.contains("noeviction"), told, "{token:?}: {message}");
+        assert_eq!(message == reason, told, "{token:?}: {message}");
     }
     sidecar.server.end().await.unwrap();
 }
