@@ -11,7 +11,7 @@ use crate::{App, auditor, reaper};
 use rustix::process::{Resource, getrlimit};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::Semaphore;
@@ -77,9 +77,11 @@ pub async fn serve(settings: &Settings, stop: CancellationToken) -> Result<(), S
             places: Arc::new(Semaphore::new(connections_max)),
             metrics: state.metrics(),
             stop: stop.clone(),
+            take_timeout: Duration::from_millis(settings.limits.body_timeout_ms),
         });
         match bound {
             Bound::Tcp(listener) => {
+            told: Mutex::default(),
                 servers.spawn(host.serve_tcp(listener));
             }
             Bound::Unix(listener, socket) => {

@@ -197,7 +197,7 @@ pub struct Limits {
     pub requests_max: usize,
     /// From the connection, or the last answer over HTTP/1.1, to a whole header.
     pub header_timeout_ms: u64,
-    /// From the header to the whole body.
+    /// From the header to the whole body, and from an answer until its caller has taken it.
     pub body_timeout_ms: u64,
 }
 
