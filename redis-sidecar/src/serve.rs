@@ -51,6 +51,9 @@ pub async fn serve(settings: &Settings, stop: CancellationToken) -> Result<(), S
     if settings.pools.is_empty() {
         warn!("no pool is configured: every question will be answered unknown_pool");
     }
+    for doubt in settings.doubts() {
+        warn!("{doubt}");
+    }
     let state = App::with_settings(store.clone(), settings, stop.clone());
     let reaper = tokio::spawn(reaper::run(
         store.clone(),
@@ -74,14 +77,14 @@ pub async fn serve(settings: &Settings, stop: CancellationToken) -> Result<(), S
             router: router(state.clone(), &listener.door),
             certificates: listener.certificates,
             header_timeout: Duration::from_millis(settings.limits.header_timeout_ms),
+            take_timeout: Duration::from_millis(settings.limits.body_timeout_ms),
             places: Arc::new(Semaphore::new(connections_max)),
             metrics: state.metrics(),
             stop: stop.clone(),
-            take_timeout: Duration::from_millis(settings.limits.body_timeout_ms),
+            told: Mutex::default(),
         });
         match bound {
             Bound::Tcp(listener) => {
-            told: Mutex::default(),
                 servers.spawn(host.serve_tcp(listener));
             }
             Bound::Unix(listener, socket) => {
@@ -132,12 +135,12 @@ fn listeners(settings: &Settings) -> Result<Vec<Listener>, ServeError> {
             door: Door {
                 serves: listener.serves.clone(),
                 keyring: listener.tokens.then(|| keyring.clone()),
+                is_remote: listener.address.is_remote(),
             },
             certificates: certificates.map_err(ServeError::Door)?,
         })
     });
     plain.chain(asking).collect()
-                is_remote: listener.address.is_remote(),
 }
 
 /// What the settings allow each listener, or what file descriptors there are for it.

@@ -289,6 +289,38 @@ async fn a_token_that_could_be_guessed_stops_the_start_without_being_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn one_token_for_two_roles_stops_the_start_without_being_told() {
+    let (redis, directory) = (Redis::start(), tempfile::tempdir().unwrap());
+    let file = |name: &str, tokens: &[&str]| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, tokens.join("\n")).unwrap();
+        path
+    };
+    let settings = Settings {
+        listen: vec![Listen::Unix(directory.path().join("berth.sock"))],
+        tokens: TokenFiles {
+            operator_file: Some(file("operator", &[OPERATOR, OTHER])),
+            ..TokenFiles::default()
+        },
+        worker_tokens: vec![WorkerToken {
+            name: "team-a".into(),
+            file: file("worker", &[WORKER, OTHER]),
+            pools: vec![],
+            cidrs: vec![],
+        }],
+        redis: redis.settings(),
+        ..Settings::default()
+    };
+    let starting = tokio::time::timeout(AT_ONCE, Server::start(settings).task);
+    let refused = starting.await.expect("no start").unwrap();
+    let message = refused.unwrap_err().to_string();
+    for part in ["tokens.operator_file", "worker_tokens team-a"] {
+        assert!(message.contains(part), "{message}");
+    }
+    assert!(!message.contains(OTHER));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn every_answer_has_the_callers_id_if_it_is_fit_to_be_written_down() {
     let sidecar = Sidecar::start(|_| {}).await;
     let id_of = async |id: &str| -> String {

@@ -36,7 +36,7 @@ impl Api {
     }
 
     /// Where its tokens are named.
-    fn token_setting(self) -> &'static str {
+    pub(super) fn token_setting(self) -> &'static str {
         match self {
             Self::Data => "tokens.filter_file",
             Self::Worker => "[[worker_tokens]]",
@@ -230,6 +230,7 @@ impl Settings {
             self.validate_listener(listener)?;
         }
         self.validate_workers()?;
+        self.validate_tokens()?;
         let Limits {
             connections_max,
             requests_max,
