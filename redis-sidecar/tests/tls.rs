@@ -205,7 +205,7 @@ async fn operators_commands_bring_a_token_or_a_certificate() {
     let without = berth(show(&socket)).await;
     let complaint = String::from_utf8_lossy(&without.stderr);
     assert!(
-        !without.status.success() && complaint.contains("Bearer"),
+        !without.status.success() && complaint.contains("--token-file"),
         "{complaint}"
     );
 
@@ -226,6 +226,20 @@ async fn operators_commands_bring_a_token_or_a_certificate() {
         "{}",
         String::from_utf8_lossy(&shown.stderr)
     );
+    // A certificate for another name than the one that is called.
+    let other = [
+        "--sidecar".to_owned(),
+        format!("https://127.0.0.2:{}", address.port()),
+    ];
+    let other = [&other[..], &certified[2..]].concat();
+    let complaint = berth(show(&other)).await.stderr;
+    assert!(String::from_utf8_lossy(&complaint).contains("--server-name"));
+    let named = [
+        &other[..],
+        &["--server-name".to_owned(), "localhost".into()],
+    ]
+    .concat();
+    assert!(berth(show(&named)).await.status.success());
     let no_ca = berth(show(&https)).await;
     assert!(String::from_utf8_lossy(&no_ca.stderr).contains("--ca-file"));
     sidecar.server.end().await.unwrap();
