@@ -8,7 +8,8 @@
 --          stale           that beat is not the holder's last, or the holder was reclaimed since
 --          unknown_pool    the pool has no policy
 -- Uses     Args Crew Holder Lease Pool Repair
--- Keeps    I2 I3 I5: an ended lease stays ended; lifetime is not counted again
+-- Keeps    I2 I3 I5: an ended lease stays ended; lifetime is not counted again. workers_max is not asked: the
+--          worker was let in before its record was lost, and without one its sessions would not count
 -- Cost     O(log N) in the pool's workers for each worker; at most 2 calls for each lease more
 
 Args.check(ARGV, 'l', 'litttt')

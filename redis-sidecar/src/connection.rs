@@ -3,6 +3,8 @@
 
 use crate::doors::tls::Certificates;
 use crate::metrics::Metrics;
+use crate::metrics::doors::Reason;
+use crate::untaken::{Noting, Untaken};
 use axum::Router;
 use axum::body::Body;
 use hyper::Request;
@@ -10,10 +12,11 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
+use std::net::SocketAddr;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::sync::Semaphore;
@@ -31,6 +34,9 @@ const IDLE_MAX: Duration = Duration::from_secs(300);
 /// How long a connection that is to end may take.
 const CLOSE_MAX: Duration = Duration::from_secs(5);
 
+/// How often a handshake that failed is told of, at most: whoever comes with nothing must not fill the log.
+const TELL_EVERY: Duration = Duration::from_secs(10);
+
 /// The header of a request: ids, a token and traces fit twice over.
 const HEADER_BYTES_MAX: usize = 16 * 1024;
 const HEADERS_MAX: usize = 64;
@@ -38,12 +44,24 @@ const HEADERS_MAX: usize = 64;
 const STREAMS_MAX: u32 = 256;
 /// Streams that a peer opened and reset before anybody looked: above this it means harm.
 const RESETS_MAX: usize = 20;
+/// Bytes of an answer that a stream hands over before its peer has read those before: with all streams of a
+/// connection 4 MiB.
+const SEND_BYTES_MAX: usize = 16 * 1024;
 /// Streams that broke a rule of HTTP/2, over one connection.
 const ERRORS_MAX: usize = 256;
 
 /// A request that came from another host.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Remote;
+
+/// Where a request came in, and from whom.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller {
+    /// The listener's address, as the settings have it.
+    pub(crate) listener: Arc<str>,
+    /// Absent on a Unix socket.
+    pub(crate) peer: Option<SocketAddr>,
+}
 
 /// Receives all who come to one listener.
 #[derive(Debug)]
@@ -53,10 +71,14 @@ pub(crate) struct Host {
     pub(crate) router: Router,
     pub(crate) certificates: Option<Certificates>,
     pub(crate) header_timeout: Duration,
+    /// How long an answer may wait for its caller.
+    pub(crate) take_timeout: Duration,
     /// One for each connection that may be there.
     pub(crate) places: Arc<Semaphore>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) stop: CancellationToken,
+    /// When a handshake that failed was last told of.
+    pub(crate) told: Mutex<Option<Instant>>,
 }
 
 impl Host {
@@ -65,8 +87,7 @@ impl Host {
         while let Some(accepted) = self.stop.run_until_cancelled(listener.accept()).await {
             match accepted {
                 Ok((stream, peer)) => {
-                    let remote = (!peer.ip().to_canonical().is_loopback()).then_some(Remote);
-                    self.receive(&mut connections, |host| host.greet(stream, remote));
+                    self.receive(&mut connections, |host| host.greet(stream, peer));
                 }
                 Err(error) => wait_after(&error).await,
             }
@@ -109,39 +130,65 @@ impl Host {
     }
 
     /// A handshake first, where there is TLS; whoever does not finish it in time is gone.
-    async fn greet(self: Arc<Self>, stream: TcpStream, remote: Option<Remote>) {
+    async fn greet(self: Arc<Self>, stream: TcpStream, peer: SocketAddr) {
         // Answers are small and single: none should wait for another.
         let _ = stream.set_nodelay(true);
         let Some(certificates) = &self.certificates else {
-            return self.serve(stream, remote).await;
+            return self.serve(stream, Some(peer)).await;
         };
         let handshake = certificates.acceptor().accept(stream);
-        match tokio::time::timeout(self.header_timeout, handshake).await {
-            Ok(Ok(stream)) => self.serve(stream, remote).await,
-            Ok(Err(error)) => tracing::debug!(listener = self.name, %error, "no handshake"),
-            Err(_) => tracing::debug!(listener = self.name, "a handshake took too long"),
+        let handshake = tokio::time::timeout(self.header_timeout, handshake);
+        // Who is not through yet has asked nothing, so that a stop need not wait for it.
+        let Some(ended) = self.stop.run_until_cancelled(handshake).await else {
+            return;
+        };
+        match ended {
+            Ok(Ok(stream)) => self.serve(stream, Some(peer)).await,
+            Ok(Err(error)) => self.no_handshake(peer, &error.to_string()),
+            Err(_) => self.no_handshake(peer, "it took too long"),
         }
     }
 
-    async fn serve<S>(self: Arc<Self>, stream: S, remote: Option<Remote>)
+    /// Every one is counted; of many in a row one is told.
+    fn no_handshake(&self, peer: SocketAddr, error: &str) {
+        self.metrics.doors.no_handshake(&self.name);
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.is_none_or(|at| at.elapsed() >= TELL_EVERY) {
+            *told = Some(Instant::now());
+            tracing::info!(listener = self.name, %peer, error, "no TLS handshake");
+        }
+    }
+
+    async fn serve<S>(self: Arc<Self>, stream: S, peer: Option<SocketAddr>)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
+        let from_elsewhere = |peer: &SocketAddr| !peer.ip().to_canonical().is_loopback();
+        let remote = peer.filter(from_elsewhere).map(|_| Remote);
+        let caller = Caller {
+            listener: self.name.as_str().into(),
+            peer,
+        };
         let builder = self.builder(remote);
         let activity = Arc::new(Activity::default());
         let seen = activity.clone();
+        let untaken = Arc::new(Untaken::default());
+        let stream = Noting::new(stream, &untaken);
+        let answers = untaken.clone();
         let router = self.router.clone();
         let service = service_fn(move |request: Request<Incoming>| {
             let underway = UnderWay::of(&seen);
             let mut request = request.map(Body::new);
+            request.extensions_mut().insert(caller.clone());
             if let Some(remote) = remote {
                 request.extensions_mut().insert(remote);
             }
             let answer = router.clone().oneshot(request);
+            let answers = answers.clone();
             async move {
                 let answer = answer.await;
                 drop(underway);
-                answer
+                answer.map(|answer| answer.map(|body| answers.count(body)))
             }
         });
         let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
@@ -157,6 +204,11 @@ impl Host {
                     Ok(ended) => ended,
                     Err(_) => Ok(()),
                 }
+            }
+            () = untaken.given_up(self.take_timeout) => {
+                self.metrics.doors.refused(Reason::Untaken);
+                tracing::debug!(listener = self.name, "closed: its peer takes no answers");
+                Ok(())
             }
         };
         if let Err(error) = ended {
@@ -177,6 +229,7 @@ impl Host {
             .timer(TokioTimer::new())
             .max_header_list_size(HEADER_BYTES_MAX as u32)
             .max_concurrent_streams(STREAMS_MAX)
+            .max_send_buf_size(SEND_BYTES_MAX)
             .max_pending_accept_reset_streams(RESETS_MAX)
             .max_local_error_reset_streams(ERRORS_MAX);
         if remote.is_some() {

@@ -38,6 +38,7 @@ pub mod serve;
 pub mod settings;
 pub mod simulate;
 pub mod store;
+mod untaken;
 pub mod view;
 
 /// The description of the routes, as `berth openapi` prints it.

@@ -11,7 +11,7 @@ use crate::{App, auditor, reaper};
 use rustix::process::{Resource, getrlimit};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::Semaphore;
@@ -51,6 +51,9 @@ pub async fn serve(settings: &Settings, stop: CancellationToken) -> Result<(), S
     if settings.pools.is_empty() {
         warn!("no pool is configured: every question will be answered unknown_pool");
     }
+    for doubt in settings.doubts() {
+        warn!("{doubt}");
+    }
     let state = App::with_settings(store.clone(), settings, stop.clone());
     let reaper = tokio::spawn(reaper::run(
         store.clone(),
@@ -65,16 +68,20 @@ pub async fn serve(settings: &Settings, stop: CancellationToken) -> Result<(), S
 
     let mut sockets = Vec::new();
     let mut servers = JoinSet::new();
-    let connections_max = connections_max(settings, entrances.len());
+    let to_redis = Store::connections_max(&settings.redis)
+        .map_err(|error| ServeError::Redis(error.to_string()))?;
+    let connections_max = connections_max(settings, entrances.len(), to_redis);
     for Entrance { listener, bound } in entrances {
         let host = Arc::new(Host {
             name: listener.address.to_string(),
             router: router(state.clone(), &listener.door),
             certificates: listener.certificates,
             header_timeout: Duration::from_millis(settings.limits.header_timeout_ms),
+            take_timeout: Duration::from_millis(settings.limits.body_timeout_ms),
             places: Arc::new(Semaphore::new(connections_max)),
             metrics: state.metrics(),
             stop: stop.clone(),
+            told: Mutex::default(),
         });
         match bound {
             Bound::Tcp(listener) => {
@@ -128,6 +135,7 @@ fn listeners(settings: &Settings) -> Result<Vec<Listener>, ServeError> {
             door: Door {
                 serves: listener.serves.clone(),
                 keyring: listener.tokens.then(|| keyring.clone()),
+                is_remote: listener.address.is_remote(),
             },
             certificates: certificates.map_err(ServeError::Door)?,
         })
@@ -136,14 +144,15 @@ fn listeners(settings: &Settings) -> Result<Vec<Listener>, ServeError> {
 }
 
 /// What the settings allow each listener, or what file descriptors there are for it.
-fn connections_max(settings: &Settings, listeners: usize) -> usize {
-    /// For Redis, the listeners themselves, and files that are read again.
+fn connections_max(settings: &Settings, listeners: usize, to_redis: usize) -> usize {
+    /// Beside those to Redis: for the listeners themselves, the runtime, and files that are read again.
     const DESCRIPTORS_KEPT: u64 = 32;
     let wanted = settings.limits.connections_max;
     let Some(descriptors) = getrlimit(Resource::Nofile).current else {
         return wanted;
     };
-    let each = descriptors.saturating_sub(DESCRIPTORS_KEPT) / (listeners.max(1) as u64);
+    let kept = DESCRIPTORS_KEPT + to_redis as u64;
+    let each = descriptors.saturating_sub(kept) / (listeners.max(1) as u64);
     let possible = usize::try_from(each).unwrap_or(usize::MAX).max(1);
     if possible < wanted {
         info!(

@@ -20,6 +20,8 @@ mod load;
 mod redis;
 #[cfg(test)]
 mod tests;
+mod tokens;
+pub(crate) mod words;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -160,6 +162,13 @@ impl Settings {
             return refuse("audit_s must be at most 86400".into());
         }
         self.redis.validate().or_else(refuse)?;
+        let (redis_ms, answer_ms) = (self.redis.timeout_ms, self.answer_timeout_ms);
+        if redis_ms > answer_ms {
+            return refuse(format!(
+                "redis.timeout_ms is {redis_ms}, above answer_timeout_ms, {answer_ms}: every answer would be \
+                 given up before Redis is; lower the one or raise the other"
+            ));
+        }
         for (pool, policy) in &self.pools {
             if let Err(error) = policy.validate() {
                 return refuse(format!("pools.{pool}: {error}"));

@@ -19,13 +19,13 @@ use crate::error::StoreError;
 use crate::keys::{holder_key, pool_keys};
 use crate::library::{Library, VERBS};
 use crate::link::address::Topology;
-use crate::link::{Access, Exchange, LinkError, Links, Purpose, Reply};
+use crate::link::{Access, Exchange, Fault, LinkError, Links, Purpose, Reply, is_forbidden};
 use crate::settings::RedisSettings;
 use admission::id::{Epoch, PoolName, WorkerId};
 use admission::message::Operation;
 use admission::policy::Policy;
 use group::Groups;
-use redis::{ErrorKind, RedisError, ServerErrorKind};
+use redis::{ErrorKind, ServerErrorKind};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -102,6 +102,11 @@ impl Store {
         })
     }
 
+    /// How many connections to Redis a sidecar with these settings may have at once.
+    pub fn connections_max(settings: &RedisSettings) -> Result<usize, StoreError> {
+        Links::connections_max(settings).map_err(StoreError::Unavailable)
+    }
+
     pub fn pools(&self) -> impl Iterator<Item = &PoolName> {
         self.pools.keys()
     }
@@ -120,6 +125,18 @@ impl Store {
     pub fn unfit(&self, pool: Option<&PoolName>) -> Option<Unfit> {
         let key = pool.map(|pool| holder_key(pool, &Epoch::from_random([0; 16])));
         self.links.unfit(key.as_deref())
+    }
+
+    /// What is wrong with any server that pools may live on: its address, and why.
+    pub fn faults(&self) -> Vec<(String, StoreError)> {
+        let faults = self.links.faults().into_iter();
+        faults
+            .map(|Fault { server, what }| match what {
+                LinkError::Unfit(unfit) => (server, StoreError::Unfit(unfit)),
+                LinkError::Absent(why) => (server, StoreError::Unavailable(why)),
+                LinkError::Failed(error) => (server, StoreError::Unavailable(error.to_string())),
+            })
+            .collect()
     }
 
     /// How often Redis was lost.
@@ -235,15 +252,6 @@ fn failure(error: LinkError) -> Failure {
         }
         LinkError::Failed(error) => outage(error.to_string()),
     }
-}
-
-/// The access list forbids the function, or what it does: Redis 7.0 says the latter in one way, later ones
-/// and Valkey in another.
-fn is_forbidden(error: &RedisError) -> bool {
-    let inside = ["The user executing the script", "ACL failure in script"];
-    let detail = error.detail().unwrap_or_default();
-    error.kind() == ErrorKind::Server(ServerErrorKind::NoPerm)
-        || inside.iter().any(|words| detail.contains(words))
 }
 
 fn encode(

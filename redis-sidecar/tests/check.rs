@@ -90,6 +90,12 @@ fn other_spellings_are_found_as_well() {
             &["bypass"],
         ),
         ("{cluster: passthrough}", "{cluster: berth_workers}", &[]),
+        ("{cluster: passthrough}", "{cluster_header: x-cluster}", &[]),
+        (
+            ROUTE,
+            "cluster: berth_workers, request_mirror_policies: [{cluster_header: x-copy}]",
+            &["bypass"],
+        ),
         (
             "value: '{",
             "value: '{\"proxy_id\": \"a b\", ",
@@ -102,6 +108,39 @@ fn other_spellings_are_found_as_well() {
         std::fs::write(&file, text.replacen(part, spelled, 1)).expect("written");
         let report = judged(directory.path(), "envoy");
         assert_eq!(report.rules(), rules, "{spelled}\n{report}");
+    }
+}
+
+/// Every way to the workers that is not the filter's.
+#[test]
+fn side_doors_of_any_make_are_found() {
+    const DOOR: &str = "{cluster: berth_workers}";
+    const PROXY: &str =
+        "type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy";
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("envoy.yaml");
+    let text = std::fs::read_to_string(examples().join("bypass/bad.yaml")).expect("a file");
+    let whole: serde_json::Value = serde_saphyr::from_str(&text).expect("YAML");
+    for route in [
+        "{cluster_header: x-cluster}",
+        "{weighted_clusters: {clusters: [{cluster_header: x-cluster, weight: 1}]}}",
+        "{cluster: passthrough, request_mirror_policies: [{cluster_header: x-copy}]}",
+    ] {
+        assert!(text.contains(DOOR));
+        std::fs::write(&file, text.replacen(DOOR, route, 1)).expect("written");
+        let report = judged(directory.path(), "envoy");
+        assert_eq!(report.rules(), ["bypass"], "{route}\n{report}");
+    }
+    for (cluster, rules) in [("berth_workers", &["bypass"][..]), ("passthrough", &[])] {
+        let mut changed = whole.clone();
+        let clusters = serde_json::json!([{"name": "passthrough", "weight": 1}, {"name": cluster, "weight": 1}]);
+        changed["static_resources"]["listeners"][1]["filter_chains"][0]["filters"][0] = serde_json::json!({
+            "name": "envoy.filters.network.tcp_proxy",
+            "typed_config": {"@type": PROXY, "stat_prefix": "side-door", "weighted_clusters": {"clusters": clusters}},
+        });
+        std::fs::write(&file, changed.to_string()).expect("written");
+        let report = judged(directory.path(), "envoy");
+        assert_eq!(report.rules(), rules, "{cluster}\n{report}");
     }
 }
 
@@ -213,6 +252,7 @@ async fn a_redis_that_evicts_is_refused() {
     let (status, report, errors) = berth(&words);
     assert_eq!((status, &*errors), (Some(0), ""), "{report}");
     assert!(report.contains("maxmemory-policy noeviction"), "{report}");
+    assert!(report.contains("\"not_judged\": []"), "{report}");
 
     let evict = ["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"];
     pool.redis.command(&evict).await;
@@ -259,8 +299,11 @@ fn exit_codes_say_what_it_was() {
         nobody.path().display()
     );
     std::fs::write(&config, url).expect("written");
-    let (status, _, errors) = berth(&["--config", &path(config)]);
+    let (status, report, errors) = berth(&["--config", &path(config)]);
     assert_eq!(status, Some(4));
+    let verdict = "not judged: Envoy: name its files by --envoy\nnot judged: Redis: it cannot be asked\n\
+                   fine as far as it was judged: 0 errors, 0 warnings\n";
+    assert!(report.ends_with(verdict), "{report}");
     assert!(errors.contains("--offline"), "{errors}");
 
     for words in [&["--envoy", "/nowhere.yaml", "--offline"][..], &["--wrong"]] {

@@ -232,6 +232,79 @@ async fn what_stays_open_leaves_the_listener_no_room_and_is_counted() {
     sidecar.server.end().await.unwrap();
 }
 
+/// A connection over HTTP/2 whose peer wants no bytes of any answer.
+fn without_a_window() -> Vec<u8> {
+    // SETTINGS: INITIAL_WINDOW_SIZE is 0.
+    let settings = b"\x00\x00\x06\x04\x00\x00\x00\x00\x00\x00\x04\x00\x00\x00\x00";
+    [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], settings].concat()
+}
+
+/// HEADERS, whole: GET, http, the authority a, this path, and this token.
+fn get(stream: u32, path: &str, token: &str) -> Vec<u8> {
+    let bearer = format!("Bearer {token}");
+    let mut headers = b"\x82\x86\x41\x01a\x04".to_vec();
+    headers.push(path.len() as u8);
+    headers.extend(path.bytes());
+    headers.extend([0x0f, 0x08, bearer.len() as u8]);
+    headers.extend(bearer.bytes());
+    let mut frame = vec![0, 0, headers.len() as u8, 1, 5];
+    frame.extend(stream.to_be_bytes());
+    frame.extend(headers);
+    frame
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_takes_no_answer_is_gone_in_time() {
+    let sidecar = Sidecar::start(|settings| settings.limits.body_timeout_ms = 300).await;
+    let mut stream = connect(&sidecar).await;
+    let asked = [without_a_window(), get(1, "/healthz", "")].concat();
+    stream.write_all(&asked).await.unwrap();
+    let mut heard = Vec::new();
+    let ended = tokio::time::timeout(AT_ONCE, stream.read_to_end(&mut heard)).await;
+    assert!(ended.is_ok(), "it is ended");
+    // The same over HTTP/1.1: it asks on and on, and never reads.
+    let mut stream = connect(&sidecar).await;
+    let ask =
+        format!("GET /metrics HTTP/1.1\r\nhost: b\r\nauthorization: Bearer {METRICS}\r\n\r\n");
+    let asking = async { while stream.write_all(ask.as_bytes()).await.is_ok() {} };
+    let ended = tokio::time::timeout(AT_ONCE, asking).await;
+    assert!(ended.is_ok(), "it is ended");
+    let counted = r#"berth_refusals_total{reason="untaken"} 2"#;
+    assert!(sidecar.metric(counted).await);
+    sidecar.server.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_for_a_caller_is_bounded_in_bytes() {
+    let sidecar = Sidecar::start(|settings| settings.limits.body_timeout_ms = 600_000).await;
+    // So that there is more to tell.
+    for number in 1..=10 {
+        let worker = format!(r#"{{"address": "10.0.0.{number}:80", "incarnation": "a"}}"#);
+        let path = format!("/v1/pools/demo/workers/w{number}");
+        let known = sidecar.call(Some(OPERATOR), "PUT", &path, &worker).await;
+        assert_eq!(known.status, 200, "{known:?}");
+    }
+    let metrics = sidecar.call(Some(METRICS), "GET", "/metrics", "").await;
+    let bytes = metrics.body.as_str().unwrap().len();
+    let many = 2 * 1024 * 1024 / bytes + 1;
+    assert!(
+        many < 256,
+        "of {bytes} bytes each, more than the streams of a connection"
+    );
+    let mut stream = connect(&sidecar).await;
+    let mut asked = without_a_window();
+    for number in 0..many as u32 {
+        asked.extend(get(2 * number + 1, "/metrics", METRICS));
+    }
+    stream.write_all(&asked).await.unwrap();
+    let mut heard = Vec::new();
+    let ended = tokio::time::timeout(AT_ONCE, stream.read_to_end(&mut heard)).await;
+    assert!(ended.is_ok(), "it is ended");
+    let counted = r#"berth_refusals_total{reason="untaken"} 1"#;
+    assert!(sidecar.metric(counted).await);
+    sidecar.server.end().await.unwrap();
+}
+
 /// HTTP/2: streams that are opened and reset at once, more than anybody could look at.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_of_resets_ends_its_own_connection_only() {

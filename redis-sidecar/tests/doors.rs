@@ -1,11 +1,12 @@
 //! Who is let in where: parts of the API, tokens, ids of requests.
 
-use crate::support::server::{AT_ONCE, Answer, Server, call, request, send};
+use crate::support::server::{AT_ONCE, Answer, Server, call, free_address, request, send};
 use crate::support::{Redis, eventually};
 use redis_sidecar::settings::{Api, Listen, Listener, Settings, TokenFiles, WorkerToken};
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use tokio::net::UnixStream;
+use tokio::net::{TcpStream, UnixStream};
 
 pub(crate) const FILTER: &str = "filter-0123456789abcdef0123456789abcdef";
 pub(crate) const OPERATOR: &str = "operator-0123456789abcdef0123456789abcdef";
@@ -213,6 +214,39 @@ async fn a_listener_serves_its_part_and_nothing_else() {
     sidecar.server.end().await.unwrap();
 }
 
+/// The reason names addresses and paths: those are nobody's business from elsewhere.
+#[tokio::test(flavor = "multi_thread")]
+async fn why_it_is_not_ready_is_told_on_its_own_host_and_to_operators() {
+    let port = free_address().port();
+    let sidecar = Sidecar::start(|settings| {
+        settings.listeners.push(Listener {
+            address: Listen::Tcp(SocketAddr::from(([0, 0, 0, 0], port))),
+            serves: vec![Api::Data, Api::Metrics],
+            tokens: true,
+            tls: None,
+        });
+    })
+    .await;
+    let evict = ["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"];
+    sidecar.redis.command(&evict).await;
+    eventually(async || sidecar.call(None, "GET", "/readyz", "").await.status == 503).await;
+    let at_home = sidecar.call(None, "GET", "/readyz", "").await;
+    let reason = at_home.body["message"].as_str().unwrap();
+    assert!(reason.contains(&sidecar.redis.socket()) && reason.contains("noeviction"));
+    for (token, told) in [(None, false), (Some(FILTER), false), (Some(OPERATOR), true)] {
+        let bearer = format!("Bearer {}", token.unwrap_or_default());
+        let bytes = request("GET", "/readyz", &[("authorization", &bearer)], "");
+        let stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+        let answer = send(stream, &bytes).await.unwrap();
+        assert_eq!(answer.status, 503);
+        assert_eq!(answer.body["error"], "store_unfit");
+        let message = answer.body["message"].as_str().unwrap();
+        assert_eq!(message.contains("noeviction"), told, "{token:?}: {message}");
+        assert_eq!(message == reason, told, "{token:?}: {message}");
+    }
+    sidecar.server.end().await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_is_changed_while_the_sidecar_runs() {
     let sidecar = Sidecar::start(|_| {}).await;
@@ -252,6 +286,38 @@ async fn a_token_that_could_be_guessed_stops_the_start_without_being_told() {
         "{message}"
     );
     assert!(!message.contains("hunter2"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_token_for_two_roles_stops_the_start_without_being_told() {
+    let (redis, directory) = (Redis::start(), tempfile::tempdir().unwrap());
+    let file = |name: &str, tokens: &[&str]| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, tokens.join("\n")).unwrap();
+        path
+    };
+    let settings = Settings {
+        listen: vec![Listen::Unix(directory.path().join("berth.sock"))],
+        tokens: TokenFiles {
+            operator_file: Some(file("operator", &[OPERATOR, OTHER])),
+            ..TokenFiles::default()
+        },
+        worker_tokens: vec![WorkerToken {
+            name: "team-a".into(),
+            file: file("worker", &[WORKER, OTHER]),
+            pools: vec![],
+            cidrs: vec![],
+        }],
+        redis: redis.settings(),
+        ..Settings::default()
+    };
+    let starting = tokio::time::timeout(AT_ONCE, Server::start(settings).task);
+    let refused = starting.await.expect("no start").unwrap();
+    let message = refused.unwrap_err().to_string();
+    for part in ["tokens.operator_file", "worker_tokens team-a"] {
+        assert!(message.contains(part), "{message}");
+    }
+    assert!(!message.contains(OTHER));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -317,6 +317,11 @@ async fn ready_means_that_a_script_ran() {
     };
     let answer = api.call("GET", "/readyz", "").await;
     assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert!(
+        answer.body.to_string().contains("pool demo"),
+        "{}",
+        answer.body
+    );
     assert_eq!(api.call("GET", "/healthz", "").await.status, StatusCode::OK);
 }
 

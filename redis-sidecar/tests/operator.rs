@@ -287,6 +287,13 @@ async fn explain_tells_who_would_be_chosen_and_what_keeps_the_others_out() {
          w1                       0               active=0 lifetime=0 primary_below=50\n\
          w2                          draining     active=0 lifetime=0 primary_below=50\n"
     );
+    let own = explain(&["--self", "w1"]).await.output();
+    assert!(!own.contains("--self"), "{own}");
+    let nobody = explain(&["--self", "w9"]).await.output();
+    assert!(
+        nobody.contains("--self w9 is no worker of this pool"),
+        "{nobody}"
+    );
     let json = explain(&["--json", "--operation", "begin"]).await.output();
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["chosen"], "w1");

@@ -1,11 +1,14 @@
 //! Listening: what a start may replace, and what an end may take away.
 
-use crate::support::server::Server;
+use crate::doors::OPERATOR;
+use crate::support::server::{Server, free_address, request, send};
 use crate::support::{Pool, Redis, eventually};
 use redis_sidecar::serve::ServeError;
 use redis_sidecar::settings::{Listen, Settings};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::process::Command;
+use tokio::net::TcpStream;
 
 fn settings(redis: &Redis, socket: &Path) -> Settings {
     Settings {
@@ -32,6 +35,63 @@ async fn a_socket_left_behind_is_replaced_and_one_in_use_is_not() {
     assert!(answers(&socket));
     first.end().await.unwrap();
     assert!(!socket.exists());
+}
+
+/// What operators look for first when something is wrong.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_says_who_was_not_let_in_and_which_redis_is_at_fault() {
+    let (redis, directory) = (Redis::start(), tempfile::tempdir().unwrap());
+    let file = |name: &str| directory.path().join(name);
+    std::fs::write(file("tokens"), OPERATOR).unwrap();
+    let (address, url) = (free_address(), redis.url());
+    let settings = format!(
+        "listen = []\ntokens.operator_file = {:?}\nredis.url = {url:?}\n[[listeners]]\naddress = \"{address}\"\n\
+         serves = [\"operator\"]\n[pools.demo]\n",
+        file("tokens")
+    );
+    std::fs::write(file("berth.toml"), settings).unwrap();
+    let log = std::fs::File::create(file("log")).unwrap();
+    let mut berth = Command::new(env!("CARGO_BIN_EXE_berth"))
+        .args(["serve", "--config"])
+        .arg(file("berth.toml"))
+        .stdout(log.try_clone().unwrap())
+        .stderr(log)
+        .spawn()
+        .unwrap();
+    let lines = |part: &str| -> Vec<String> {
+        let log = std::fs::read_to_string(file("log")).unwrap();
+        let lines = log.lines().filter(|line| line.contains(part));
+        lines.map(str::to_owned).collect()
+    };
+    eventually(async || !lines("pools are applied").is_empty()).await;
+    let stream = TcpStream::connect(address).await.unwrap();
+    let from = stream.local_addr().unwrap().to_string();
+    let refused = send(stream, &request("GET", "/v1/pools", &[], "")).await;
+    assert_eq!(refused.unwrap().status, 401);
+    eventually(async || !lines("not let in").is_empty()).await;
+    let told = lines("not let in").concat();
+    assert!(
+        told.contains(&address.to_string()) && told.contains(&from),
+        "{told}"
+    );
+    redis
+        .command(&["ACL", "SETUSER", "default", "-fcall"])
+        .await;
+    eventually(async || !lines("Redis forbids it").is_empty()).await;
+    let bearer = format!("Bearer {OPERATOR}");
+    for _ in 0..5 {
+        let stream = TcpStream::connect(address).await.unwrap();
+        let asked = request("GET", "/v1/pools/demo", &[("authorization", &bearer)], "");
+        assert_eq!(send(stream, &asked).await.unwrap().status, 503);
+    }
+    assert_eq!(lines("Redis forbids it").len(), 1, "once");
+    let socket = redis.socket();
+    drop(redis);
+    eventually(async || !lines("lost Redis").is_empty()).await;
+    let lost = lines("lost Redis").concat();
+    assert!(lost.contains(&socket), "{lost}");
+    berth.kill().unwrap();
+    berth.wait().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,6 +1,6 @@
 //! Certificates on both sides, and `berth` as a client that has one.
 
-use crate::doors::{OPERATOR, Sidecar};
+use crate::doors::{METRICS, OPERATOR, Sidecar};
 use crate::support::eventually;
 use crate::support::server::{free_address, request, send};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
@@ -12,6 +12,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
@@ -88,7 +89,7 @@ async fn start(authority: &Authority) -> (Sidecar, SocketAddr) {
     let (cert_file, key_file) = authority.sign("server");
     let sidecar = Sidecar::start(|settings| {
         settings.listeners.push(Listener {
-            address: Listen::Tcp(address),
+            address: Listen::Tcp(([0, 0, 0, 0], address.port()).into()),
             serves: Api::ALL.to_vec(),
             tokens: false,
             tls: Some(Tls {
@@ -121,6 +122,38 @@ async fn only_who_has_a_certificate_of_the_right_authority_is_let_in() {
     let answer = send(plain, &request("GET", "/v1/pools", &[], "")).await;
     assert!(answer.is_none(), "{answer:?}");
     sidecar.server.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handshake_that_fails_is_counted_and_one_that_hangs_delays_no_stop() {
+    let directory = tempfile::tempdir().unwrap();
+    let authority = Authority::new(directory.path(), "ours");
+    let (sidecar, address) = start(&authority).await;
+    let nobody = connector(&authority, None);
+    assert_eq!(status(&nobody, address, "/healthz").await, None);
+    let counted = format!(
+        "berth_handshakes_failed_total{{listener=\"0.0.0.0:{}\"}} 1",
+        address.port()
+    );
+    eventually(async || sidecar.metric(&counted).await).await;
+    let _silent = TcpStream::connect(address).await.unwrap();
+    let open = "berth_connections{listener=\"0.0.0.0:";
+    eventually(async || {
+        let metrics = sidecar.call(Some(METRICS), "GET", "/metrics", "").await;
+        let metrics = metrics.body.as_str().unwrap();
+        metrics
+            .lines()
+            .any(|it| it.starts_with(open) && it.ends_with(" 1"))
+    })
+    .await;
+    let started = Instant::now();
+    sidecar.server.end().await.unwrap();
+    // Answers under way would have 5 s.
+    assert!(
+        started.elapsed() < Duration::from_secs(4),
+        "{:?}",
+        started.elapsed()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -172,7 +205,7 @@ async fn operators_commands_bring_a_token_or_a_certificate() {
     let without = berth(show(&socket)).await;
     let complaint = String::from_utf8_lossy(&without.stderr);
     assert!(
-        !without.status.success() && complaint.contains("Bearer"),
+        !without.status.success() && complaint.contains("--token-file"),
         "{complaint}"
     );
 
@@ -193,6 +226,20 @@ async fn operators_commands_bring_a_token_or_a_certificate() {
         "{}",
         String::from_utf8_lossy(&shown.stderr)
     );
+    // A certificate for another name than the one that is called.
+    let other = [
+        "--sidecar".to_owned(),
+        format!("https://127.0.0.2:{}", address.port()),
+    ];
+    let other = [&other[..], &certified[2..]].concat();
+    let complaint = berth(show(&other)).await.stderr;
+    assert!(String::from_utf8_lossy(&complaint).contains("--server-name"));
+    let named = [
+        &other[..],
+        &["--server-name".to_owned(), "localhost".into()],
+    ]
+    .concat();
+    assert!(berth(show(&named)).await.status.success());
     let no_ca = berth(show(&https)).await;
     assert!(String::from_utf8_lossy(&no_ca.stderr).contains("--ca-file"));
     sidecar.server.end().await.unwrap();

@@ -1,13 +1,14 @@
 //! Limits that are not a worker's own: how often, and how many for the pool and for one client.
 
 use super::PolicyError;
-use serde::{Deserialize, Serialize};
+use serde::de::Visitor;
+use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
 /// So many in a time, written `1/s`, `60/min`, `5/10s`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(into = "String")]
 pub struct Rate {
     pub count: u32,
     pub period_ms: u64,
@@ -72,11 +73,24 @@ impl fmt::Display for Rate {
     }
 }
 
-impl TryFrom<String> for Rate {
-    type Error = RateError;
+impl<'de> Deserialize<'de> for Rate {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(Written)
+    }
+}
 
-    fn try_from(text: String) -> Result<Self, RateError> {
-        text.parse()
+/// Reads a rate; who wrote a number is told the form.
+struct Written;
+
+impl Visitor<'_> for Written {
+    type Value = Rate;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a rate in quotes, such as \"60/min\"")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Rate, E> {
+        text.parse().map_err(E::custom)
     }
 }
 
@@ -235,6 +249,13 @@ mod tests {
             assert_eq!((rate.count, rate.period_ms), (count, period_ms));
             assert_eq!(rate.to_string(), text);
         }
+    }
+
+    #[test]
+    fn a_number_is_told_how_a_rate_is_written() {
+        let refused = serde_json::from_str::<Rate>("60").unwrap_err().to_string();
+        assert!(refused.contains("such as \"60/min\""), "{refused}");
+        assert!(serde_json::from_str::<Rate>("\"60/min\"").is_ok());
     }
 
     #[test]

@@ -71,6 +71,8 @@ pub struct Given {
     settings: Option<(String, Result<Settings, String>)>,
     /// None if it was not asked, several if it is a cluster.
     pub redis: Vec<Info>,
+    /// Why Redis was not asked, if it was not.
+    unasked: Option<&'static str>,
 }
 
 /// Says what is to be printed, what is to be said about it on standard error, and how it ended.
@@ -94,12 +96,18 @@ pub async fn run(
         Ok(redis) => redis.filter(|_| !options.offline),
         Err(message) => return (String::new(), Some(message), Verdict::Usage),
     };
+    given.unasked = Some(if options.offline {
+        "--offline"
+    } else {
+        "the settings do not say where it is"
+    });
     let mut unreachable = None;
     if let Some(redis) = redis {
         let name = settings::without_password(&redis.url);
         match Info::ask(&name, &redis, &given.pools()).await {
             Ok(infos) => given.redis = infos,
             Err(error) => {
+                given.unasked = Some("it cannot be asked");
                 unreachable = Some(format!(
                     "Redis at {name} cannot be asked ({error}): correct redis.url, redis.user or \
                      redis.password_file, or use --offline"
@@ -168,7 +176,26 @@ impl Given {
         Report::new(
             found.collect(),
             self.redis.iter().map(Info::summary).collect(),
+            self.unjudged(),
         )
+    }
+
+    /// What is not known to be fine, because nobody looked.
+    fn unjudged(&self) -> Vec<String> {
+        let mut unjudged = Vec::new();
+        if self.envoy.is_empty() {
+            unjudged.push("Envoy: name its files by --envoy".to_owned());
+        }
+        if self.settings.is_none() {
+            unjudged.push("the sidecar's settings: name their file by --config".to_owned());
+        }
+        if self.redis.is_empty() {
+            unjudged.push(format!(
+                "Redis: {}",
+                self.unasked.unwrap_or("it was not asked")
+            ));
+        }
+        unjudged
     }
 
     /// The pools that filters ask for.

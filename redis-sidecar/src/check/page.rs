@@ -20,7 +20,9 @@ comes over the network (xDS) is not seen. Both YAML and JSON are read. Redis is 
 say it is, with `INFO`; `--offline` leaves that out. `-o json` is for programs.
 
 What is found has a rule's name, the place, the reason, and what to write instead. An **error** is refused: a
-promise would be broken, or nothing would work. A **warning** is not: it may be meant.
+promise would be broken, or nothing would work. A **warning** is not: it may be meant. What nobody looked at, a file
+that was not given or a Redis that was not asked, is listed as not judged, and changes no exit code but that of a Redis
+that cannot be asked.
 
 | exit code | means |
 |---|---|

@@ -11,6 +11,8 @@ pub struct Report {
     found: Vec<(&'static Rule, Spot)>,
     /// What each server said of itself.
     redis: Vec<String>,
+    /// What nobody looked at, and why.
+    unjudged: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -25,9 +27,17 @@ struct Finding<'a> {
 }
 
 impl Report {
-    pub(super) fn new(mut found: Vec<(&'static Rule, Spot)>, redis: Vec<String>) -> Self {
+    pub(super) fn new(
+        mut found: Vec<(&'static Rule, Spot)>,
+        redis: Vec<String>,
+        unjudged: Vec<String>,
+    ) -> Self {
         found.sort_by_key(|(rule, _)| rule.severity);
-        Self { found, redis }
+        Self {
+            found,
+            redis,
+            unjudged,
+        }
     }
 
     pub fn is_refused(&self) -> bool {
@@ -61,6 +71,7 @@ impl Report {
             "errors": self.count(Severity::Error),
             "warnings": self.count(Severity::Warning),
             "redis": self.redis,
+            "not_judged": self.unjudged,
             "findings": findings.collect::<Vec<_>>(),
         });
         format!("{report:#}\n")
@@ -82,7 +93,14 @@ impl fmt::Display for Report {
             writeln!(f, "{redis}")?;
         }
         let (errors, warnings) = (self.count(Severity::Error), self.count(Severity::Warning));
-        let verdict = if errors > 0 { "refused" } else { "fine" };
+        for unjudged in &self.unjudged {
+            writeln!(f, "not judged: {unjudged}")?;
+        }
+        let verdict = match (errors, self.unjudged.is_empty()) {
+            (0, true) => "fine",
+            (0, false) => "fine as far as it was judged",
+            _ => "refused",
+        };
         writeln!(f, "{verdict}: {errors} errors, {warnings} warnings")
     }
 }

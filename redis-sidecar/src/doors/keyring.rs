@@ -32,12 +32,40 @@ impl Keyring {
             let tokens = Tokens::open("worker_tokens.file", &token.file)?;
             Ok((Arc::new(Rights::of(token)), tokens))
         });
-        Ok(Self {
+        let keyring = Self {
             filter: open("tokens.filter_file", files.filter_file.as_deref())?,
             operator: open("tokens.operator_file", files.operator_file.as_deref())?,
             metrics: open("tokens.metrics_file", files.metrics_file.as_deref())?,
             workers: workers.collect::<Result<_, String>>()?,
-        })
+        };
+        keyring.refuse_shared()?;
+        Ok(keyring)
+    }
+
+    /// A token that is in two files has both roles, and nobody can tell which was meant.
+    fn refuse_shared(&self) -> Result<(), String> {
+        let named = |name: &str, tokens| Some((name.to_owned(), tokens?));
+        let workers = self.workers.iter();
+        let files: Vec<(String, &Tokens)> = [
+            named("tokens.filter_file", self.filter.as_ref()),
+            named("tokens.operator_file", self.operator.as_ref()),
+            named("tokens.metrics_file", self.metrics.as_ref()),
+        ]
+        .into_iter()
+        .flatten()
+        .chain(workers.map(|(rights, tokens)| (format!("worker_tokens {}", rights.owner), tokens)))
+        .collect();
+        for (number, (name, tokens)) in files.iter().enumerate() {
+            for (other, others) in &files[..number] {
+                if tokens.shares_one_with(others) {
+                    return Err(format!(
+                        "{other} and {name} have a token in common, which would open both: give each its own; \
+                         `openssl rand -hex 32` makes one"
+                    ));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Whether there is a token for this part.

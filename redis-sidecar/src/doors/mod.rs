@@ -17,6 +17,8 @@ pub(crate) struct Door {
     pub(crate) serves: Vec<Api>,
     /// Absent where nobody is asked.
     pub(crate) keyring: Option<Arc<Keyring>>,
+    /// Whether other hosts can come to it.
+    pub(crate) is_remote: bool,
 }
 
 impl Door {
@@ -25,6 +27,20 @@ impl Door {
         Self {
             serves: Api::ALL.to_vec(),
             keyring: None,
+            is_remote: false,
         }
+    }
+
+    /// Whether this caller may hear what goes on inside: addresses, paths, pools. On this host everybody
+    /// may; from elsewhere, operators.
+    pub(crate) fn confides(&self, shown: Option<&[u8]>) -> bool {
+        let operator = match &self.keyring {
+            Some(keyring) if keyring.asks(Api::Operator) => {
+                keyring.admit(Api::Operator, shown).is_ok()
+            }
+            // Whoever came in has a certificate that is good for all that is served.
+            Some(_) | None => self.serves.contains(&Api::Operator),
+        };
+        !self.is_remote || operator
     }
 }

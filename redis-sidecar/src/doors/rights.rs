@@ -1,9 +1,9 @@
 //! What a worker may register: by the token that it shows, and for everybody.
 
-use crate::settings::{WorkerRules, WorkerToken};
+use crate::settings::{Refused, WorkerRules, WorkerToken};
 use admission::id::PoolName;
 use ipnet::IpNet;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// What whoever speaks for a worker may do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -50,13 +50,15 @@ impl WorkerRules {
     /// cloud's metadata, would let a worker's registration open what no client may reach.
     pub(crate) fn check_address(&self, address: SocketAddr) -> Result<(), String> {
         let address = SocketAddr::new(address.ip().to_canonical(), address.port());
-        if let Some(refused) = self.refuse.iter().find(|refused| refused.covers(address)) {
+        let reached = SocketAddr::new(reached_through(address.ip()), address.port());
+        let covers = |refused: &&Refused| refused.covers(address) || refused.covers(reached);
+        if let Some(refused) = self.refuse.iter().find(covers) {
             return Err(format!(
                 "no worker may be at {address}: workers.refuse has {refused}"
             ));
         }
         let ip = address.ip();
-        match special(ip) {
+        match special(reached.ip()) {
             Some(kind) if !self.allow.iter().any(|network| network.contains(&ip)) => Err(format!(
                 "{ip} is {kind}: no worker may be there unless workers.allow has its network, as \
                  allow = [\"{ip}/{}\"]",
@@ -64,6 +66,23 @@ impl WorkerRules {
             )),
             Some(_) | None => Ok(()),
         }
+    }
+}
+
+/// Where clouds tell a machine its secrets, beside the link-local 169.254.169.254: Alibaba's, Amazon's.
+const METADATA: [IpAddr; 2] = [
+    IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+];
+
+/// Where a packet to this address ends: a network may have a gateway from 64:ff9b::/96 to IPv4 (RFC 6052).
+fn reached_through(ip: IpAddr) -> IpAddr {
+    match ip {
+        IpAddr::V6(v6) if v6.segments()[..6] == [0x64, 0xff9b, 0, 0, 0, 0] => {
+            let [.., a, b, c, d] = v6.octets();
+            IpAddr::V4(Ipv4Addr::new(a, b, c, d))
+        }
+        ip => ip,
     }
 }
 
@@ -82,6 +101,8 @@ fn special(ip: IpAddr) -> Option<&'static str> {
         Some("loopback")
     } else if link_local {
         Some("link-local")
+    } else if METADATA.contains(&ip) {
+        Some("a cloud's metadata")
     } else if ip.is_multicast() {
         Some("multicast")
     } else if nowhere {
@@ -109,6 +130,11 @@ mod tests {
             ("[::ffff:127.0.0.1]:80", "loopback"),
             ("169.254.169.254:80", "link-local"),
             ("[fe80::1]:80", "link-local"),
+            ("100.100.100.200:80", "a cloud's metadata"),
+            ("[fd00:ec2::254]:80", "a cloud's metadata"),
+            ("[64:ff9b::127.0.0.1]:80", "loopback"),
+            ("[64:ff9b::169.254.169.254]:80", "link-local"),
+            ("[64:ff9b::100.100.100.200]:80", "a cloud's metadata"),
             ("224.0.0.1:80", "multicast"),
             ("[ff02::1]:80", "multicast"),
             ("0.1.2.3:80", "no host's address"),
@@ -128,6 +154,11 @@ mod tests {
         assert!(allowing.check_address(address("[::1]:80")).is_err());
         assert!(rules.check_address(address("10.0.0.7:80")).is_ok());
         assert!(rules.check_address(address("[fd00::7]:80")).is_ok());
+        assert!(
+            rules
+                .check_address(address("[64:ff9b::10.0.0.7]:80"))
+                .is_ok()
+        );
     }
 
     #[test]
@@ -152,6 +183,7 @@ mod tests {
             "[::ffff:10.2.0.5]:1",
             "10.3.0.5:1",
             "10.4.0.7:1",
+            "[64:ff9b::10.2.0.5]:1",
         ] {
             let message = rules.check_address(address(refused)).unwrap_err();
             assert!(message.contains("workers.refuse"), "{message}");

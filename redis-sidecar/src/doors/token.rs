@@ -26,6 +26,11 @@ impl Tokens {
         Watched::new(vec![file.to_owned()], read).map(Self)
     }
 
+    pub(crate) fn shares_one_with(&self, others: &Self) -> bool {
+        let tokens = self.0.current();
+        tokens.iter().any(|token| others.contain(token))
+    }
+
     /// Takes the same time whichever token it is, or nearly is.
     pub(crate) fn contain(&self, presented: &[u8]) -> bool {
         let found = Choice::from(0);

@@ -85,7 +85,7 @@ impl Access {
     }
 
     pub(super) async fn connect(&self, info: ConnectionInfo) -> RedisResult<MultiplexedConnection> {
-        let info = self.login.applied_to(info)?;
+        let info = self.entering(|access| &access.login, info).await?;
         self.open(info, self.timeout).await
     }
 
@@ -94,7 +94,7 @@ impl Access {
         &self,
         info: ConnectionInfo,
     ) -> RedisResult<MultiplexedConnection> {
-        let info = self.login.applied_to(info)?;
+        let info = self.entering(|access| &access.login, info).await?;
         let answer = self.timeout + self.replicas_timeout() + WAIT_TICK;
         self.open(info, answer).await
     }
@@ -106,8 +106,17 @@ impl Access {
         encryption: Encryption,
     ) -> RedisResult<MultiplexedConnection> {
         let info = node.info(encryption)?;
-        let info = self.sentinel_login.applied_to(info)?;
+        let info = (self.entering(|access| &access.sentinel_login, info)).await?;
         self.open(info, self.timeout).await
+    }
+
+    async fn entering(
+        &self,
+        login: fn(&Self) -> &Login,
+        info: ConnectionInfo,
+    ) -> RedisResult<ConnectionInfo> {
+        let access = self.clone();
+        apart(move || login(&access).applied_to(info)).await
     }
 
     async fn open(
@@ -124,7 +133,8 @@ impl Access {
             .set_user_timeout(DEAD_PEER);
         let info = info.set_tcp_settings(tcp);
         let client = if matches!(info.addr(), ConnectionAddr::TcpTls { .. }) {
-            Client::build_with_tls(info, self.certificates()?)?
+            let access = self.clone();
+            Client::build_with_tls(info, apart(move || access.certificates()).await?)?
         } else {
             Client::open(info)?
         };
@@ -188,6 +198,14 @@ impl Login {
         }
         Ok(Some(password.to_owned()))
     }
+}
+
+/// Files are read where nobody waits for whoever reads: a file system may hang.
+async fn apart<T: Send + 'static>(
+    read: impl FnOnce() -> RedisResult<T> + Send + 'static,
+) -> RedisResult<T> {
+    let read = tokio::task::spawn_blocking(read).await;
+    read.unwrap_or_else(|error| Err(misconfigured(error.to_string())))
 }
 
 fn read(setting: &str, file: &Path) -> RedisResult<Vec<u8>> {

@@ -7,6 +7,9 @@ use std::fmt;
 const DEFAULT_PORT: u16 = 6379;
 const DEFAULT_SENTINEL_PORT: u16 = 26379;
 
+/// Of a cluster nobody knows beforehand how many primaries it has. Most have fewer.
+const PRIMARIES_EXPECTED: usize = 16;
+
 /// What is expected, for whoever wrote something else.
 pub(crate) const FORMS: &str = "redis://host:port[/db], rediss://host:port[/db], redis+unix:///path, \
      redis+sentinel://host:port,host:port/primary-name[?db=n] or redis+cluster://host:port,host:port \
@@ -32,6 +35,12 @@ pub(crate) struct Seeds {
     pub(crate) encryption: Encryption,
 }
 
+impl Seeds {
+    pub(super) fn primaries_expected(&self) -> usize {
+        self.nodes.len().max(PRIMARIES_EXPECTED)
+    }
+}
+
 #[derive(Debug, Clone)]
 pub(crate) enum Topology {
     Single(ConnectionInfo),
@@ -47,6 +56,13 @@ impl Topology {
             Some(("rediss", shape)) => (Encryption::Tls, shape),
             _ => (Encryption::Plain, ""),
         };
+        if rest.contains('#') {
+            return Err(
+                "nothing may follow a #: #insecure would take anybody for this Redis, so name the \
+                        authority that signed its certificate by redis.tls.ca_file; in a password write %23"
+                    .into(),
+            );
+        }
         if !["sentinel", "cluster"].contains(&shape) {
             let info = url.into_connection_info();
             return info
@@ -98,6 +114,16 @@ impl Topology {
                 login.username().is_some() || login.password().is_some()
             }
             Self::Sentinel(_) | Self::Cluster(_) => false,
+        }
+    }
+
+    /// How many connections there may be at once, if each server in use takes so many.
+    pub(crate) fn connections_max(&self, of_each: usize) -> usize {
+        match self {
+            Self::Single(_) => of_each,
+            // All of them are asked at once.
+            Self::Sentinel(sentinels) => of_each + sentinels.nodes.len(),
+            Self::Cluster(seeds) => of_each * seeds.primaries_expected() + seeds.nodes.len(),
         }
     }
 
@@ -219,6 +245,9 @@ mod tests {
             ("redis+cluster://a:x", "host:port"),
             ("redis+cluster://a:1,,b:2", "host:port"),
             ("redis+cluster://a:1/3", "no databases"),
+            ("rediss://a:1/#insecure", "redis.tls.ca_file"),
+            ("rediss+cluster://a:1/#insecure", "redis.tls.ca_file"),
+            ("rediss+sentinel://a:1/main#insecure", "redis.tls.ca_file"),
             ("http://a", "redis+sentinel://"),
             ("", "redis+cluster://"),
         ] {

@@ -3,9 +3,9 @@
 
 use super::address::{Node, Seeds};
 use super::exchange::{Exchange, Reply};
-use super::server::{Link, Route};
+use super::server::{Link, Route, explain};
 use super::slots::{SlotMap, slot_of};
-use super::{Access, LinkError, Unfit};
+use super::{Access, Fault, LinkError, Unfit};
 use redis::{ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
@@ -81,6 +81,19 @@ impl Cluster {
     pub(super) fn is_up(&self) -> bool {
         self.shared
             .read(|known| !known.map.ranges.is_empty() && known.links.values().all(Link::is_up))
+    }
+
+    pub(super) fn faults(&self) -> Vec<Fault> {
+        self.shared.read(|known| {
+            if known.map.ranges.is_empty() {
+                let server = "the cluster".to_owned();
+                let what = LinkError::Absent(format!("nobody tells of its slots: {}", known.why));
+                return vec![Fault { server, what }];
+            }
+            let mut faults: Vec<Fault> = known.links.values().filter_map(Link::fault).collect();
+            faults.sort_by(|one, other| one.server.cmp(&other.server));
+            faults
+        })
     }
 
     pub(super) fn unfit(&self, key: Option<&str>) -> Option<Unfit> {
@@ -222,6 +235,15 @@ impl Shared {
             if known.map.ranges != map.ranges {
                 let (primaries, epoch) = (links.len(), map.epoch);
                 info!(primaries, epoch, "the cluster's slots are known");
+                let expected = self.seeds.primaries_expected();
+                if primaries > expected {
+                    warn!(
+                        primaries,
+                        expected,
+                        "file descriptors are kept for fewer primaries: let `ulimit -n` be well above \
+                         limits.connections_max"
+                    );
+                }
             }
             known.why = if map.in_order {
                 "the cluster has none for it".into()
@@ -244,11 +266,12 @@ async fn keep_mapped(shared: Arc<Shared>) {
                 shared.adopt(map);
             }
             Err(error) => {
+                let why = explain(&error);
                 if !failing {
-                    warn!(%error, "no server of the cluster answers, trying on");
+                    warn!(error = why, "no server of the cluster answers, trying on");
                 }
                 failing = true;
-                shared.write(|known| known.why = error.to_string());
+                shared.write(|known| known.why = why);
             }
         }
         tokio::time::sleep(LOOK_PAUSE).await;

@@ -3,7 +3,7 @@
 use super::fitness::Server;
 use crate::library::Library;
 use redis::aio::MultiplexedConnection;
-use redis::{Cmd, Pipeline, RedisError, RedisResult, Value};
+use redis::{Cmd, ErrorKind, Pipeline, RedisError, RedisResult, ServerErrorKind, Value};
 use std::time::Duration;
 
 /// A call, wherever its keys are.
@@ -119,4 +119,13 @@ fn is_unknown_function(error: &RedisError) -> bool {
     error
         .detail()
         .is_some_and(|detail| detail.contains("Function not found"))
+}
+
+/// The access list forbids the function, or what it does: Redis 7.0 says the latter in one way, later ones
+/// and Valkey in another.
+pub(crate) fn is_forbidden(error: &RedisError) -> bool {
+    let inside = ["The user executing the script", "ACL failure in script"];
+    let detail = error.detail().unwrap_or_default();
+    error.kind() == ErrorKind::Server(ServerErrorKind::NoPerm)
+        || inside.iter().any(|words| detail.contains(words))
 }

@@ -23,10 +23,11 @@ mod slots;
 mod visit;
 
 pub(crate) use access::Access;
-pub(crate) use exchange::{Exchange, Purpose, Reply};
+pub(crate) use exchange::{Exchange, Purpose, Reply, is_forbidden};
 pub use fitness::Unfit;
 pub(crate) use visit::visit;
 
+use crate::settings::RedisSettings;
 use address::Topology;
 use cluster::Cluster;
 use redis::{ErrorKind, RedisError, ServerErrorKind};
@@ -42,6 +43,14 @@ pub(crate) enum LinkError {
     /// It may forget what it is told, so that nothing new is trusted to it.
     Unfit(Unfit),
     Failed(RedisError),
+}
+
+/// A server that does not do what it is there for.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    /// Its address.
+    pub(crate) server: String,
+    pub(crate) what: LinkError,
 }
 
 /// All servers that the pools live on.
@@ -76,6 +85,12 @@ impl Links {
         Self { servers, losses }
     }
 
+    /// How many connections there may be at once, for whoever shares out file descriptors.
+    pub(crate) fn connections_max(settings: &RedisSettings) -> Result<usize, String> {
+        let of_each = server::connections_of_each(settings.wait_replicas);
+        Ok(Topology::parse(&settings.url)?.connections_max(of_each))
+    }
+
     /// Whether every server is connected.
     pub(crate) fn is_up(&self) -> bool {
         match &self.servers {
@@ -94,6 +109,14 @@ impl Links {
         match &self.servers {
             Servers::One(link) => link.unfit(),
             Servers::Cluster(cluster) => cluster.unfit(key),
+        }
+    }
+
+    /// What is wrong now, with each server that there is something wrong with.
+    pub(crate) fn faults(&self) -> Vec<Fault> {
+        match &self.servers {
+            Servers::One(link) => link.fault().into_iter().collect(),
+            Servers::Cluster(cluster) => cluster.faults(),
         }
     }
 

@@ -1,12 +1,13 @@
 //! The connection to one server, kept by a task of its own.
 
 use super::address::{Encryption, Node};
-use super::exchange::{Exchange, Manner, Purpose, Reply};
+use super::exchange::{Exchange, Manner, Purpose, Reply, is_forbidden};
 use super::fitness::{Server, Unfit};
 use super::sentinel::Sentinels;
-use super::{Access, LinkError};
+use super::{Access, Fault, LinkError};
 use redis::aio::MultiplexedConnection;
 use redis::{ConnectionInfo, ErrorKind, RedisError, RedisResult, ServerErrorKind};
+use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
@@ -25,12 +26,30 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// meanwhile, so they have their own, and several.
 const WAITING_LANES: usize = 8;
 
+/// How many connections one server takes.
+pub(super) fn connections_of_each(wait_replicas: u32) -> usize {
+    match wait_replicas {
+        0 => 1,
+        _ => 1 + WAITING_LANES,
+    }
+}
+
 /// Where the server is to be found, each time anew.
 #[derive(Debug, Clone)]
 pub(super) enum Route {
     Url(ConnectionInfo),
     Node(Node, Encryption),
     Sentinels(Sentinels),
+}
+
+impl fmt::Display for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Url(info) => write!(f, "{}", info.addr()),
+            Self::Node(node, _) => node.fmt(f),
+            Self::Sentinels(sentinels) => write!(f, "the primary {}", sentinels.primary),
+        }
+    }
 }
 
 /// One connection's life. Its number tells a late failure of an old one from a failure of the
@@ -57,6 +76,10 @@ struct Shared {
     state: RwLock<State>,
     broken: Notify,
     losses: Arc<AtomicU64>,
+    /// The server, as the settings or the cluster name it.
+    name: String,
+    /// What it last said that its user may not do.
+    forbidden: std::sync::Mutex<String>,
     next_lane: AtomicUsize,
     access: Access,
 }
@@ -84,9 +107,25 @@ impl Shared {
             }
         });
         if lost {
-            warn!(error = why, "lost Redis");
+            warn!(server = self.name, error = why, "lost Redis");
             self.losses.fetch_add(1, Ordering::Relaxed);
             self.broken.notify_one();
+        }
+    }
+
+    /// Said once, until something else is forbidden: no restart gives its user more rights.
+    fn tell_forbidden(&self, why: &str) {
+        let mut told = self
+            .forbidden
+            .lock()
+            .unwrap_or_else(|lock| lock.into_inner());
+        if *told != why {
+            why.clone_into(&mut told);
+            warn!(
+                server = self.name,
+                error = why,
+                "Redis forbids it: give its user the line that `berth acl` prints"
+            );
         }
     }
 
@@ -97,8 +136,8 @@ impl Shared {
             return;
         }
         match &unfit {
-            Some(unfit) => warn!(%unfit, "this Redis is not fit"),
-            None => info!("Redis is fit again"),
+            Some(unfit) => warn!(server = self.name, %unfit, "this Redis is not fit"),
+            None => info!(server = self.name, "Redis is fit again"),
         }
         self.write(|state| state.unfit = unfit);
     }
@@ -111,8 +150,8 @@ pub(super) struct Link {
     _keeper: Arc<AbortOnDropHandle<()>>,
 }
 
-impl std::fmt::Debug for Link {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Link").field("up", &self.is_up()).finish()
     }
 }
@@ -120,6 +159,7 @@ impl std::fmt::Debug for Link {
 impl Link {
     pub(super) fn start(route: Route, access: Access, losses: Arc<AtomicU64>) -> Self {
         let shared = Arc::new(Shared {
+            name: route.to_string(),
             state: RwLock::new(State {
                 connected: None,
                 unfit: None,
@@ -127,6 +167,7 @@ impl Link {
             }),
             broken: Notify::new(),
             losses,
+            forbidden: std::sync::Mutex::default(),
             next_lane: AtomicUsize::new(0),
             access,
         });
@@ -143,6 +184,19 @@ impl Link {
 
     pub(super) fn unfit(&self) -> Option<Unfit> {
         self.shared.read(|state| state.unfit.clone())
+    }
+
+    /// Why this server is of no use now, or not for all that it is there for.
+    pub(super) fn fault(&self) -> Option<Fault> {
+        let what = self
+            .shared
+            .read(|state| match (&state.unfit, &state.connected) {
+                (Some(unfit), _) => Some(LinkError::Unfit(unfit.clone())),
+                (None, None) => Some(LinkError::Absent(format!("not connected: {}", state.why))),
+                (None, Some(_)) => None,
+            });
+        let server = self.shared.name.clone();
+        what.map(|what| Fault { server, what })
     }
 
     /// For questions about the server itself.
@@ -201,6 +255,9 @@ impl Link {
             let of_replicas = lane.is_some() && error.is_timeout();
             if is_fatal(&error) && !of_replicas {
                 self.shared.give_up(connected.number, &error.to_string());
+            }
+            if is_forbidden(&error) {
+                self.shared.tell_forbidden(&error.to_string());
             }
             LinkError::Failed(error)
         })
@@ -269,6 +326,7 @@ async fn keep_connected(route: Route, shared: Arc<Shared>) {
                         let why = explain(&error);
                         if shared.read(|state| state.why != why) {
                             warn!(
+                                server = shared.name,
                                 error = why,
                                 "cannot connect to Redis (redis.url), trying on"
                             );
@@ -285,7 +343,7 @@ async fn keep_connected(route: Route, shared: Arc<Shared>) {
 }
 
 /// What to look at when the door stays shut.
-fn explain(error: &RedisError) -> String {
+pub(super) fn explain(error: &RedisError) -> String {
     let text = error.to_string();
     if is_refused_entry(error) {
         return format!("{text}; see redis.user and redis.password_file");

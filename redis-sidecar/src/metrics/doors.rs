@@ -16,6 +16,8 @@ pub(crate) enum Reason {
     Forbidden,
     Overloaded,
     SlowBody,
+    /// Answers that nobody took.
+    Untaken,
 }
 
 impl Reason {
@@ -26,6 +28,7 @@ impl Reason {
             Self::Forbidden => "forbidden",
             Self::Overloaded => "overloaded",
             Self::SlowBody => "slow_body",
+            Self::Untaken => "untaken",
         }
     }
 }
@@ -53,6 +56,7 @@ pub(crate) struct Doors {
     refusals: Family<RefusalLabel, Counter>,
     connections: Family<ListenerLabel, Gauge>,
     turned_away: Family<ListenerLabel, Counter>,
+    no_handshakes: Family<ListenerLabel, Counter>,
 }
 
 impl Doors {
@@ -77,6 +81,11 @@ impl Doors {
             "Connections closed at once because the listener had as many as it may",
             self.turned_away.clone(),
         );
+        registry.register(
+            "handshakes_failed",
+            "Connections that ended before their TLS handshake did",
+            self.no_handshakes.clone(),
+        );
     }
 
     pub(crate) fn unauthorized(&self, api: Api, reason: Reason) {
@@ -97,6 +106,11 @@ impl Doors {
     pub(crate) fn turned_away(&self, listener: &str) {
         let label = listener_label(listener);
         self.turned_away.get_or_create(&label).inc();
+    }
+
+    pub(crate) fn no_handshake(&self, listener: &str) {
+        let label = listener_label(listener);
+        self.no_handshakes.get_or_create(&label).inc();
     }
 
     /// Counted until what this returns is dropped.

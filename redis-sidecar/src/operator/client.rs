@@ -7,7 +7,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use hyper::client::conn::http1;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
-use hyper::{Method, Request, Response};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -90,7 +90,7 @@ pub enum OperatorError {
     #[error(
         "no sidecar answers at {address} ({reason}): start one with `berth serve`, or name another \
          with --sidecar or BERTH_SIDECAR; a door with TLS is https://host:port, and may ask for --cert-file \
-         and --key-file"
+         and --key-file; if its certificate is for another name, give that by --server-name"
     )]
     Unreachable { address: Address, reason: String },
     #[error(
@@ -101,6 +101,9 @@ pub enum OperatorError {
     /// The sidecar said no; its own sentence says why.
     #[error("{}", .0.message)]
     Refused(ErrorAnswer),
+    /// The same, and what to give this program so that it says yes.
+    #[error("{}; name a file with an operator's token by --token-file or BERTH_TOKEN_FILE", .0.message)]
+    Unauthorized(ErrorAnswer),
     /// What was given at the terminal cannot be used.
     #[error("{what}: {reason}")]
     Input { what: String, reason: String },
@@ -112,6 +115,8 @@ pub struct Client {
     /// The header's value, marked as secret.
     authorization: Option<HeaderValue>,
     tls: Option<TlsConnector>,
+    /// The name that the sidecar's certificate is for, where it is not the host's.
+    server_name: Option<String>,
 }
 
 impl fmt::Debug for Client {
@@ -126,6 +131,7 @@ pub(crate) struct Credentials {
     pub(crate) token_file: Option<PathBuf>,
     pub(crate) ca_file: Option<PathBuf>,
     pub(crate) identity: Option<Identity>,
+    pub(crate) server_name: Option<String>,
 }
 
 impl Client {
@@ -134,6 +140,7 @@ impl Client {
             address,
             authorization: None,
             tls: None,
+            server_name: None,
         }
     }
 
@@ -160,6 +167,7 @@ impl Client {
         Ok(Self {
             authorization,
             tls,
+            server_name: credentials.server_name.clone(),
             ..self
         })
     }
@@ -217,7 +225,8 @@ impl Client {
                 let connector = (self.tls.as_ref()).ok_or("https needs --ca-file")?;
                 let stream = TcpStream::connect(authority).await?;
                 let host = authority.rsplit_once(':').map_or("", |(host, _)| host);
-                let host = host.trim_matches(['[', ']']).to_owned();
+                let host = host.trim_matches(['[', ']']);
+                let host = self.server_name.as_deref().unwrap_or(host).to_owned();
                 let stream = connector.connect(host.try_into()?, stream).await?;
                 exchange(stream, authority, request).await
             }
@@ -244,7 +253,10 @@ impl Client {
             serde_json::from_slice(response.body()).map_err(unreadable)
         } else {
             let refusal = serde_json::from_slice(response.body()).map_err(unreadable)?;
-            Err(OperatorError::Refused(refusal))
+            Err(match response.status() {
+                StatusCode::UNAUTHORIZED => OperatorError::Unauthorized(refusal),
+                _ => OperatorError::Refused(refusal),
+            })
         }
     }
 }

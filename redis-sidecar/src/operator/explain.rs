@@ -48,7 +48,7 @@ pub async fn run(explain: Explain) -> Result<String, OperatorError> {
     let request = ExplainRequest {
         bytes: explain.bytes,
         operation: explain.operation,
-        own: explain.own,
+        own: explain.own.clone(),
     };
     let path = format!("/v1/pools/{}/explain", explain.pool);
     let client = explain.sidecar.client()?;
@@ -57,7 +57,16 @@ pub async fn run(explain: Explain) -> Result<String, OperatorError> {
         let text = serde_json::to_string_pretty(&explanation).unwrap_or_default();
         return Ok(text + "\n");
     }
-    Ok(tell(&explain.pool, &explanation))
+    let mut text = tell(&explain.pool, &explanation);
+    let known = |own: &WorkerId| explanation.workers.iter().any(|it| it.worker == *own);
+    if let Some(own) = explain.own.filter(|own| !known(own)) {
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "--self {own} is no worker of this pool: the request is taken for one that stands on none"
+        );
+    }
+    Ok(text)
 }
 
 fn tell(pool: &PoolName, explanation: &Explanation) -> String {

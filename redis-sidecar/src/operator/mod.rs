@@ -41,6 +41,9 @@ pub struct Sidecar {
         requires = "cert_file"
     )]
     key_file: Option<PathBuf>,
+    /// With https: the name that the sidecar's certificate is for, if it is not the host's.
+    #[arg(long, value_name = "NAME", env = "BERTH_SERVER_NAME")]
+    server_name: Option<String>,
 }
 
 impl Sidecar {
@@ -49,6 +52,7 @@ impl Sidecar {
         Client::new(self.sidecar.clone()).with(&Credentials {
             token_file: self.token_file.clone(),
             ca_file: self.ca_file.clone(),
+            server_name: self.server_name.clone(),
             identity: identity.map(|(cert_file, key_file)| Identity {
                 cert_file,
                 key_file,

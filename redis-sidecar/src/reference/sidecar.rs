@@ -22,7 +22,7 @@ pub(super) const SETTINGS: &[Setting] = settings! {
         "questions to Redis under way; more are answered 503 `overloaded` at once";
     "limits.header_timeout_ms", "10 to 600000 ms", "10000",
         "how long a caller may take to send a header, or to send another over HTTP/1.1";
-    "limits.body_timeout_ms", "10 to 600000 ms", "5000", "how long a body may take";
+    "limits.body_timeout_ms", "10 to 600000 ms", "5000", "how long a body may take to come, or an answer to be taken";
     "log_format", "text, json", "json", "what a line of the log looks like";
     "answer_timeout_ms", "10 to 60000 ms", "250",
         "how long a question may take; keep it below the filter's `ask_timeout_ms`";

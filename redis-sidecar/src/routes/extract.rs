@@ -4,6 +4,7 @@ use super::{ApiError, App};
 use crate::doors::crowd::{Crowd, Room};
 use crate::doors::rights::Rights;
 use crate::metrics::doors::Reason;
+use crate::settings::words::plain;
 use crate::store::Speaker;
 use admission::id::{PoolName, WorkerId};
 use admission::message::RENEW_PATH;
@@ -97,7 +98,7 @@ fn misread_field<T: DeserializeOwned>(bytes: &[u8]) -> Option<String> {
 fn what_was_found(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let position = format!(" at line {} column {}", error.line(), error.column());
-    text.strip_suffix(&position).unwrap_or(&text).to_owned()
+    plain(text.strip_suffix(&position).unwrap_or(&text))
 }
 
 fn refused(rejection: PathRejection) -> ApiError {

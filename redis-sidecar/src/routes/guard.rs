@@ -58,7 +58,7 @@ async fn ask(
 }
 
 /// `authorization: Bearer TOKEN`; of two such headers neither counts.
-fn shown(headers: &HeaderMap) -> Option<&[u8]> {
+pub(super) fn shown(headers: &HeaderMap) -> Option<&[u8]> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let value = values.next()?.as_bytes();
     let scheme = value.get(..7)?;

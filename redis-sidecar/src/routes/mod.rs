@@ -34,7 +34,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
@@ -114,6 +114,7 @@ impl App {
 
     fn forbidden(&self, message: String) -> ApiError {
         self.metrics.doors.refused(Reason::Forbidden);
+        tracing::info!(reason = message, "forbidden");
         ApiError::Forbidden(message)
     }
 
@@ -151,7 +152,10 @@ pub(crate) fn router(state: App, door: &Door) -> Router {
     }
     router
         .route("/healthz", get(health::healthz))
-        .route("/readyz", get(health::readyz))
+        .route(
+            "/readyz",
+            get(health::readyz).layer(Extension(Arc::new(door.clone()))),
+        )
         .fallback(async || ApiError::NoSuchPath)
         .method_not_allowed_fallback(async || ApiError::NoSuchMethod)
         .layer(from_fn(request_id::identify))
@@ -211,6 +215,12 @@ enum ApiError {
         message: String,
     },
     Store(StoreError),
+    /// Some of what a sidecar needs is not there.
+    NotReady {
+        status: StatusCode,
+        error: &'static str,
+        message: String,
+    },
 }
 
 impl ApiError {
@@ -228,7 +238,7 @@ impl IntoResponse for ApiError {
             Self::NoSuchPath => (
                 StatusCode::NOT_FOUND,
                 "no_such_path",
-                "docs/architecture.md has the paths; what a listener does not serve is not there"
+                "docs/openapi.yaml (`berth openapi`) has the paths; what a listener does not serve is not there"
                     .into(),
             ),
             Self::NoSuchMethod => (
@@ -251,27 +261,17 @@ impl IntoResponse for ApiError {
             ),
             Self::Invalid { status, message } => (status, "invalid", message),
             Self::Store(error) => {
-                let (status, word) = match &error {
-                    StoreError::Unavailable(_) => {
-                        (StatusCode::SERVICE_UNAVAILABLE, "store_unavailable")
-                    }
-                    StoreError::Unfit(_) => (StatusCode::SERVICE_UNAVAILABLE, "store_unfit"),
-                    StoreError::Unreplicated { .. } => {
-                        (StatusCode::SERVICE_UNAVAILABLE, "store_unreplicated")
-                    }
-                    StoreError::UnknownPool(_) => (StatusCode::NOT_FOUND, "unknown_pool"),
-                    StoreError::UnknownWorker { .. } => (StatusCode::NOT_FOUND, "unknown_worker"),
-                    StoreError::OthersWorker { .. } => (StatusCode::FORBIDDEN, "forbidden"),
-                    StoreError::Crowded(_) => (StatusCode::FORBIDDEN, "too_many_workers"),
-                    StoreError::Reply { .. }
-                    | StoreError::Script { .. }
-                    | StoreError::Count { .. } => {
-                        tracing::error!(%error, "the store and this sidecar disagree");
-                        (StatusCode::INTERNAL_SERVER_ERROR, "store_broken")
-                    }
-                };
+                let (status, word) = word_for(&error);
+                if status == StatusCode::INTERNAL_SERVER_ERROR {
+                    tracing::error!(%error, "the store and this sidecar disagree");
+                }
                 (status, word, error.to_string())
             }
+            Self::NotReady {
+                status,
+                error,
+                message,
+            } => (status, error, message),
         };
         let body = ErrorAnswer {
             error: error.into(),
@@ -285,5 +285,21 @@ impl IntoResponse for ApiError {
                 .insert(header::WWW_AUTHENTICATE, scheme);
         }
         response
+    }
+}
+
+/// How an error of the store is told: as a status, and as a word.
+fn word_for(error: &StoreError) -> (StatusCode, &'static str) {
+    match error {
+        StoreError::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "store_unavailable"),
+        StoreError::Unfit(_) => (StatusCode::SERVICE_UNAVAILABLE, "store_unfit"),
+        StoreError::Unreplicated { .. } => (StatusCode::SERVICE_UNAVAILABLE, "store_unreplicated"),
+        StoreError::UnknownPool(_) => (StatusCode::NOT_FOUND, "unknown_pool"),
+        StoreError::UnknownWorker { .. } => (StatusCode::NOT_FOUND, "unknown_worker"),
+        StoreError::OthersWorker { .. } => (StatusCode::FORBIDDEN, "forbidden"),
+        StoreError::Crowded(_) => (StatusCode::FORBIDDEN, "too_many_workers"),
+        StoreError::Reply { .. } | StoreError::Script { .. } | StoreError::Count { .. } => {
+            (StatusCode::INTERNAL_SERVER_ERROR, "store_broken")
+        }
     }
 }

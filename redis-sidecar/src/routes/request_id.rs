@@ -1,5 +1,6 @@
 //! Every request has an id, its caller's if that is fit to be written down, and every answer tells it.
 
+use crate::connection::Caller;
 use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::middleware::Next;
@@ -16,7 +17,13 @@ pub(super) async fn identify(request: Request, next: Next) -> Response {
     // The route, not the path: a path is the caller's text.
     let route = request.extensions().get::<MatchedPath>().cloned();
     let method = request.method().clone();
-    let span = tracing::info_span!("request", id = id.to_str().unwrap_or_default());
+    let caller = request.extensions().get::<Caller>();
+    let span = tracing::info_span!(
+        "request",
+        id = id.to_str().unwrap_or_default(),
+        listener = caller.map(|it| &*it.listener),
+        peer = caller.and_then(|it| it.peer).map(tracing::field::display),
+    );
     let started = Instant::now();
     let mut response = next.run(request).instrument(span.clone()).await;
     tracing::debug!(

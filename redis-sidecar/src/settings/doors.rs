@@ -36,7 +36,7 @@ impl Api {
     }
 
     /// Where its tokens are named.
-    fn token_setting(self) -> &'static str {
+    pub(super) fn token_setting(self) -> &'static str {
         match self {
             Self::Data => "tokens.filter_file",
             Self::Worker => "[[worker_tokens]]",
@@ -197,7 +197,7 @@ pub struct Limits {
     pub requests_max: usize,
     /// From the connection, or the last answer over HTTP/1.1, to a whole header.
     pub header_timeout_ms: u64,
-    /// From the header to the whole body.
+    /// From the header to the whole body, and from an answer until its caller has taken it.
     pub body_timeout_ms: u64,
 }
 
@@ -230,6 +230,7 @@ impl Settings {
             self.validate_listener(listener)?;
         }
         self.validate_workers()?;
+        self.validate_tokens()?;
         let Limits {
             connections_max,
             requests_max,

@@ -1,6 +1,7 @@
 //! Reading the settings, and telling where each came from.
 
 use super::redis::without_password;
+use super::words::plain;
 use super::{Settings, SettingsError};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -103,12 +104,13 @@ fn refusal(path: &Path, text: &str, setting: &str, error: &toml::de::Error) -> S
 
 /// serde shows the text that it did not want: `invalid type: string "…", expected`.
 fn without_values(message: &str) -> String {
+    let message = plain(message);
     match (
         message.split_once("string \""),
         message.rsplit_once("\", expected"),
     ) {
         (Some((before, _)), Some((_, after))) => format!("{before}a string, expected{after}"),
-        _ => message.to_owned(),
+        _ => message,
     }
 }
 
@@ -130,10 +132,7 @@ fn check_alone(path: &str, table: &Table, variable: &str) -> Result<(), Settings
         Ok(_) => Ok(()),
         Err(error) => Err(SettingsError::Variable {
             variable: variable.to_owned(),
-            reason: format!(
-                "{path}: {} (lists are written as in TOML: [\"a\", \"b\"])",
-                without_values(error.message())
-            ),
+            reason: format!("{path}: {}", without_values(error.message())),
         }),
     }
 }

@@ -67,7 +67,13 @@ fn a_bad_variable_is_named() {
         message.contains("BERTH__REAP_MS") && message.contains("reap_ms"),
         "{message}"
     );
+    assert!(
+        message.contains("a whole number") && !message.contains('['),
+        "{message}"
+    );
     assert!(refused("", &[("BERTH__REAP", "1")]).contains("BERTH__REAP"));
+    let message = refused("", &[("BERTH__LISTEN", "127.0.0.1:7070")]);
+    assert!(message.contains("a list, as [\"a\", \"b\"]"), "{message}");
 }
 
 #[test]
@@ -152,6 +158,16 @@ fn what_does_not_fit_together_is_refused() {
         assert!(message.contains(part), "{redis}: {message}");
         assert!(!message.contains("secret"), "{message}");
     }
+}
+
+#[test]
+fn redis_may_not_take_longer_than_an_answer() {
+    let message = refused("answer_timeout_ms = 100", &[]);
+    for part in ["redis.timeout_ms is 150", "answer_timeout_ms, 100"] {
+        assert!(message.contains(part), "{message}");
+    }
+    let equal = "answer_timeout_ms = 100\nredis.timeout_ms = 100";
+    assert!(load_text(equal, &[]).is_ok());
 }
 
 #[test]

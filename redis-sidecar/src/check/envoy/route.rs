@@ -45,6 +45,14 @@ impl<'a> Route<'a> {
             .collect()
     }
 
+    /// Where a header of the request says which cluster it goes to.
+    pub(in crate::check) fn cluster_headers(&self) -> Vec<Place<'a>> {
+        let weighted = self.place.items("route.weighted_clusters.clusters");
+        let weighted = weighted.iter().filter_map(|it| it.get("cluster_header"));
+        let own = self.place.find("route.cluster_header");
+        own.into_iter().chain(weighted).collect()
+    }
+
     /// Whether only requests get here for which the filter named an address.
     pub(in crate::check) fn asks_for_address(&self, plugin: &Plugin<'a>) -> bool {
         let settings = plugin.settings.as_ref().ok();

@@ -143,19 +143,39 @@ fn bypass(subject: &Subject<'_>) -> Vec<Spot> {
                         .spot(format!("leads to {cluster} without a lease")),
                 );
             }
+            if let (false, Some(cluster)) = (asks, workers.iter().find(|it| open(it))) {
+                let told = route.cluster_headers().into_iter();
+                spots.extend(told.map(|header| named_by(&header, cluster)));
+            }
             for mirror in route.place.items("route.request_mirror_policies") {
                 if let Some(cluster) = mirror.text("cluster").filter(|it| workers.contains(it)) {
                     spots.push(mirror.spot(format!("sends a copy to {cluster}")));
+                }
+                if let (Some(header), Some(cluster)) =
+                    (mirror.get("cluster_header"), workers.first())
+                {
+                    spots.push(named_by(&header, cluster));
                 }
             }
         }
     }
     for proxy in &envoy.tcp_proxies {
-        if let Some(cluster) = proxy.text("cluster").filter(|it| workers.contains(it)) {
+        let weighted = proxy.items("weighted_clusters.clusters");
+        let weighted = weighted.iter().filter_map(|cluster| cluster.text("name"));
+        let mut clusters = proxy.text("cluster").into_iter().chain(weighted);
+        if let Some(cluster) = clusters.find(|it| workers.contains(it)) {
             spots.push(proxy.spot(format!("leads to {cluster} without a lease")));
         }
     }
     spots
+}
+
+/// A header that a client may send says where the request goes.
+fn named_by(header: &Place<'_>, cluster: &str) -> Spot {
+    let name = header.value.as_str().unwrap_or_default();
+    header.spot(format!(
+        "is {name}: whoever sends that header may name {cluster}, without a lease"
+    ))
 }
 
 /// Whether a cluster serves nobody for whom no address was named. One of the type ORIGINAL_DST answers

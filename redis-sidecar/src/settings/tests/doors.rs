@@ -77,6 +77,72 @@ fn a_door_on_this_host_may_serve_a_part_without_tokens() {
 }
 
 #[test]
+fn a_token_that_no_door_asks_for_is_refused() {
+    let door = |serves: &str, tokens: bool| {
+        format!(
+            "\n[[listeners]]\naddress = \"127.0.0.1:9\"\nserves = [\"{serves}\"]\ntokens = {tokens}"
+        )
+    };
+    for (tokens, named, serves, other) in [
+        (
+            "tokens.filter_file = \"/f\"",
+            "tokens.filter_file",
+            "data",
+            "worker",
+        ),
+        (
+            "tokens.operator_file = \"/o\"",
+            "tokens.operator_file",
+            "operator",
+            "worker",
+        ),
+        (
+            "tokens.metrics_file = \"/m\"",
+            "tokens.metrics_file",
+            "metrics",
+            "operator",
+        ),
+        (
+            "worker_tokens = [{name = \"a\", file = \"/t\"}]",
+            "[[worker_tokens]]",
+            "worker",
+            "data",
+        ),
+    ] {
+        for settings in [
+            tokens.to_owned(),
+            tokens.to_owned() + &door(other, true),
+            tokens.to_owned() + &door(serves, false),
+        ] {
+            let message = refused(&settings, &[]);
+            let remedy = format!("serves = [\"{serves}\"]");
+            assert!(
+                message.contains(named) && message.contains(&remedy),
+                "{message}"
+            );
+        }
+        let asked = tokens.to_owned() + &door(serves, true);
+        assert!(load_text(&asked, &[]).is_ok(), "{asked}");
+    }
+}
+
+#[test]
+fn a_worker_token_for_a_pool_that_is_not_there_is_doubted() {
+    let settings = |pool: &str| {
+        let token =
+            format!("worker_tokens = [{{name = \"a\", file = \"/t\", pools = [\"{pool}\"]}}]");
+        let file = remote(&token) + "serves = [\"worker\"]\n[pools.demo]\n";
+        load_text(&file, &[]).unwrap().settings
+    };
+    assert!(settings("demo").doubts().is_empty());
+    let doubts = settings("demmo").doubts();
+    assert!(
+        doubts.len() == 1 && doubts[0].contains("[pools.demmo]") && doubts[0].contains("a is for"),
+        "{doubts:?}"
+    );
+}
+
+#[test]
 fn mistakes_are_named() {
     for (settings, named) in [
         (
@@ -94,7 +160,7 @@ fn mistakes_are_named() {
         ),
         (
             "[[worker_tokens]]\nname = \"a\"\nfile = \"/t\"\ncidrs = [\"10.0.0.0\"]",
-            "cidrs",
+            "cidrs[0]: expected a network, as 10.0.0.0/8",
         ),
         ("[workers]\nrefuse = [\"envoy\"]", "network/bits"),
         ("[workers]\nweight_max = 0.0", "workers.weight_max"),
