@@ -43,7 +43,7 @@ test-valkey: ## Run the store's tests against Valkey
 	@REDIS_SERVER_BIN=$(CURDIR)/.tools/bin/valkey cargo test --release --test sidecar --test topologies \
 		-- --skip tls::
 
-mutants: ## Remove the core's guards one at a time; its tests must notice each (1 minute)
+mutants: ## Remove guards of core, sidecar and filter one at a time; a test must notice each
 	@scripts/setup.sh test
 	@scripts/mutants.sh
 
