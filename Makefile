@@ -51,7 +51,7 @@ test-compose: ## Break a fleet of containers, with Docker (10 minutes)
 	@scripts/setup.sh compose
 	@scripts/test-compose.sh
 
-mutants: ## Remove the core's guards one at a time; its tests must notice each (1 minute)
+mutants: ## Remove guards of core, sidecar and filter one at a time; a test must notice each
 	@scripts/setup.sh test
 	@scripts/mutants.sh
 

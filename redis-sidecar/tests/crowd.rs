@@ -3,6 +3,8 @@
 use crate::doors::{FILTER, METRICS, OPERATOR, Sidecar};
 use crate::support::server::{AT_ONCE, request, send};
 use crate::support::{eventually, holder};
+use admission::message::BATCH_MAX;
+use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -109,7 +111,8 @@ async fn whoever_does_not_say_what_it_wants_is_gone_in_time() {
     })
     .await;
     let unfinished = authorized("content-length: 100\r\n\r\n{\"pool\"");
-    let slow: [Slow<'_>; 6] = [
+    let second = b"GET /healthz HTTP/1.1\r\nhost: b\r\n\r\nGET /healthz HTTP/1.1\r\nx-slow: ";
+    let slow: [Slow<'_>; 7] = [
         ("nothing", b"", None),
         ("half a line", b"POST /v1/adm", None),
         (
@@ -120,6 +123,7 @@ async fn whoever_does_not_say_what_it_wants_is_gone_in_time() {
         ("half a preface", b"PRI * HTTP/2.0\r\n", None),
         ("a preface", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", None),
         ("half a body", &unfinished, Some(408)),
+        ("half a second header", second, Some(200)),
     ];
     for (name, bytes, status) in slow {
         let answer = send(connect(&sidecar).await, bytes).await;
@@ -159,6 +163,8 @@ async fn what_is_too_large_is_refused() {
     let many: String = (0..100).map(|n| format!("x-{n}: {n}\r\n")).collect();
     let deep = "[".repeat(10_000);
     let bomb = format!(r#"{{"pool": {deep}"#);
+    let large = "x".repeat(21 * 1024);
+    let pieces = format!("{:x}\r\n{large}\r\n0\r\n\r\n", large.len());
     let body = |body: &str| {
         format!(
             "connection: close\r\ncontent-length: {}\r\n\r\n{body}",
@@ -168,7 +174,12 @@ async fn what_is_too_large_is_refused() {
     for (name, rest, status) in [
         ("a large header", header(64 * 1024), 431),
         ("many headers", many + "\r\n", 431),
-        ("a large body", body(&"x".repeat(21 * 1024)), 413),
+        ("a large body", body(&large), 413),
+        (
+            "a large body in pieces",
+            format!("connection: close\r\ntransfer-encoding: chunked\r\n\r\n{pieces}"),
+            413,
+        ),
         (
             "a body that claims to be large",
             "connection: close\r\ncontent-length: 99999999999\r\n\r\n{".into(),
@@ -189,6 +200,77 @@ async fn what_is_too_large_is_refused() {
         let answer = send(connect(&sidecar).await, &authorized(&rest)).await;
         assert_eq!(answer.map(|it| it.status), Some(status), "{name}");
     }
+    sidecar.server.end().await.unwrap();
+}
+
+/// Beats are the largest bodies. Those that never end keep what was read of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_take_no_more_memory_together_than_they_may() {
+    const BEAT_BYTES_MAX: usize = 4 * 1024 * 1024;
+    const BEATS_MAX: usize = 16;
+    let sidecar = Sidecar::start(|settings| settings.limits.body_timeout_ms = 600_000).await;
+    let head = format!(
+        "POST /v1/renew HTTP/1.1\r\nhost: b\r\nauthorization: Bearer {FILTER}\r\n\
+         content-length: {BEAT_BYTES_MAX}\r\n\r\n"
+    );
+    let unfinished = [head.as_bytes(), &vec![b' '; BEAT_BYTES_MAX - 1]].concat();
+    let begin = async || {
+        let mut stream = connect(&sidecar).await;
+        stream.write_all(&unfinished).await.unwrap();
+        stream
+    };
+    let question = question(1);
+    let ask = async || {
+        let asked = sidecar.call(Some(FILTER), "POST", "/v1/admit", &question);
+        asked.await.body["error"].clone()
+    };
+    let mut held = Vec::new();
+    for _ in 1..BEATS_MAX {
+        held.push(begin().await);
+    }
+    assert_eq!(ask().await, Value::Null, "there is room for one more");
+    held.push(begin().await);
+    eventually(async || ask().await == "overloaded").await;
+    held.pop();
+    eventually(async || ask().await == Value::Null).await;
+    sidecar.server.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_has_no_more_than_it_may_have() {
+    let sidecar = Sidecar::start(|_| {}).await;
+    let release = async |count: u64| {
+        let holder = holder(1);
+        let release = |number: u64| {
+            let lease = format!("{}.{number}", holder.epoch);
+            json!({"lease": lease, "use": "used", "outcome": "success"})
+        };
+        let releases: Vec<_> = (1..=count).map(release).collect();
+        let body = json!({"pool": "demo", "holder": holder, "releases": releases}).to_string();
+        let answer = sidecar.call(Some(FILTER), "POST", "/v1/release", &body);
+        answer.await.status
+    };
+    let most = BATCH_MAX as u64;
+    assert_eq!(release(most).await, 200);
+    assert_eq!(release(most + 1).await, 400);
+    sidecar.server.end().await.unwrap();
+}
+
+/// Whoever asks names its proxy, and each that is remembered is a line of the metrics.
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_name_no_more_proxies_than_a_fleet_has() {
+    const PROXIES_MAX: usize = 1000;
+    let sidecar = Sidecar::start(|_| {}).await;
+    for number in 0..PROXIES_MAX + 10 {
+        let holder = format!("proxy-{number}/{}", holder(1).epoch);
+        let body = json!({"pool": "demo", "holder": holder, "releases": []}).to_string();
+        let answer = sidecar.call(Some(FILTER), "POST", "/v1/release", &body);
+        assert_eq!(answer.await.status, 200);
+    }
+    let metrics = sidecar.call(Some(METRICS), "GET", "/metrics", "").await;
+    let named = metrics.body.as_str().unwrap();
+    let named = named.matches("websocket_proxy_instance{").count();
+    assert_eq!(named, PROXIES_MAX);
     sidecar.server.end().await.unwrap();
 }
 

@@ -109,6 +109,37 @@ fn every_test_that_security_names_exists() {
     }
 }
 
+/// The threats of SECURITY.md and the counters that `make mutants` removes, row by row.
+#[test]
+fn every_threat_has_a_counter_that_is_removed_on_trial() {
+    let page = document("SECURITY.md");
+    let table: toml::Table = document("tests/mutants/counters.toml")
+        .parse()
+        .expect("TOML");
+    let mut threats = table["threat"].as_array().expect("a list").iter();
+    let rows = page.lines().filter(|line| line.starts_with("| "));
+    for row in rows.skip(1) {
+        let attack = row.split('|').nth(2).map(str::trim);
+        let threat = threats.next().expect("as many as there are rows");
+        assert_eq!(threat["attack"].as_str(), attack);
+        let tests: BTreeSet<&str> = quoted(row).collect();
+        let counters = threat["guard"].as_array().expect("at least one");
+        for counter in counters {
+            let text = |field: &str| counter[field].as_str().expect("text");
+            assert!(tests.contains(text("test")), "{attack:?}: {}", text("test"));
+            let found = document(text("file")).matches(text("with")).count();
+            assert_eq!(
+                found,
+                1,
+                "{} must have this once: {}",
+                text("file"),
+                text("with")
+            );
+        }
+    }
+    assert!(threats.next().is_none(), "more than there are rows");
+}
+
 #[test]
 fn every_file_that_the_documents_link_to_exists() {
     for (name, directory) in [("SECURITY.md", ""), ("docs/runbook.md", "docs")] {

@@ -1,5 +1,5 @@
 //! The tests bite: each guard of the scripts is taken out in turn, and the test that is there for it
-//! must fail. (scripts/mutants.sh does the same with the core.)
+//! must fail. (`make mutants` does the same with what is not Lua.)
 
 use crate::support::mutated;
 use crate::{

@@ -1,15 +1,23 @@
 //! Calls that hang, through a sidecar that listens.
 
+use crate::support::server::AT_ONCE;
 use crate::support::{Pool, Vm, eventually};
 use admission::message::{HOLDER_HEADER, POOL_HEADER, PRESENCE_HEADER, PRESENCE_PATH};
+use axum::http::{Request, StatusCode};
+use redis_sidecar::presence::PRESENCES_MAX;
 use redis_sidecar::serve::{ServeError, serve};
 use redis_sidecar::settings::{Listen, Settings};
 use redis_sidecar::store::{Sign, Standing};
+use redis_sidecar::{App, app};
+use std::future::poll_fn;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::pin::Pin;
+use std::task::Poll;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
 
 struct Sidecar {
     directory: tempfile::TempDir,
@@ -172,6 +180,43 @@ async fn what_names_no_presence_is_refused() {
     }
 }
 
+/// Redis stands still: nothing is written, and only places are taken.
+#[tokio::test(flavor = "multi_thread")]
+async fn there_are_no_more_presences_than_there_may_be() {
+    let pool = one_worker(0).await;
+    let router = app(App::new(pool.store.clone(), AT_ONCE));
+    let call = || {
+        let request = Request::get(PRESENCE_PATH)
+            .header(POOL_HEADER, pool.name.as_str())
+            .header(HOLDER_HEADER, pool.holder.to_string())
+            .header(PRESENCE_HEADER, 1)
+            .body(axum::body::Body::empty())
+            .unwrap();
+        Box::pin(router.clone().oneshot(request))
+    };
+    let refused = async || {
+        let answer = tokio::time::timeout(AT_ONCE, call()).await;
+        let status = answer.expect("an answer").unwrap().status();
+        assert_eq!(status, StatusCode::TOO_MANY_REQUESTS);
+    };
+    pool.redis.stop();
+    let mut present: Vec<_> = (0..PRESENCES_MAX).map(|_| call()).collect();
+    for call in &mut present {
+        assert!(hangs(call).await);
+    }
+    refused().await;
+    present.pop();
+    // Its end is not written yet.
+    refused().await;
+    pool.redis.go_on();
+    eventually(async || hangs(&mut call()).await).await;
+}
+
+/// Whether a call that has begun is not answered at once.
+async fn hangs<F: Future + Unpin>(call: &mut F) -> bool {
+    poll_fn(|context| Poll::Ready(Pin::new(&mut *call).poll(context).is_pending())).await
+}
+
 /// How a VM of an Envoy goes: its stream alone, or with the whole connection.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Gone {
@@ -196,7 +241,7 @@ async fn over_http2_the_end_of_a_stream_is_heard_as_well_as_that_of_its_connecti
         let shaken = hyper::client::conn::http2::handshake(executor, io).await;
         let (mut sender, connection) = shaken.unwrap();
         tokio::spawn(connection);
-        let request = hyper::Request::get(format!("http://sidecar{PRESENCE_PATH}"))
+        let request = Request::get(format!("http://sidecar{PRESENCE_PATH}"))
             .header(POOL_HEADER, pool.name.as_str())
             .header(HOLDER_HEADER, vm.holder.to_string())
             .header(PRESENCE_HEADER, 1)

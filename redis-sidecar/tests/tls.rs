@@ -4,7 +4,7 @@ use crate::doors::{METRICS, OPERATOR, Sidecar};
 use crate::support::eventually;
 use crate::support::server::{free_address, request, send};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-use redis_sidecar::settings::{Api, Listen, Listener, Tls};
+use redis_sidecar::settings::{Api, Limits, Listen, Listener, Tls};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
@@ -85,9 +85,14 @@ async fn status(connector: &TlsConnector, address: SocketAddr, path: &str) -> Op
 
 /// A sidecar with a door that asks for certificates and for no token.
 async fn start(authority: &Authority) -> (Sidecar, SocketAddr) {
+    start_with(authority, Limits::default()).await
+}
+
+async fn start_with(authority: &Authority, limits: Limits) -> (Sidecar, SocketAddr) {
     let address = free_address();
     let (cert_file, key_file) = authority.sign("server");
     let sidecar = Sidecar::start(|settings| {
+        settings.limits = limits;
         settings.listeners.push(Listener {
             address: Listen::Tcp(([0, 0, 0, 0], address.port()).into()),
             serves: Api::ALL.to_vec(),
@@ -154,6 +159,23 @@ async fn a_handshake_that_fails_is_counted_and_one_that_hangs_delays_no_stop() {
         "{:?}",
         started.elapsed()
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_does_not_finish_its_handshake_is_gone_in_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let authority = Authority::new(directory.path(), "ours");
+    let limits = Limits {
+        header_timeout_ms: 300,
+        ..Limits::default()
+    };
+    let (sidecar, address) = start_with(&authority, limits).await;
+    for begun in ["", "\x16\x03\x01\x02\0"] {
+        let stream = TcpStream::connect(address).await.unwrap();
+        let answer = send(stream, begun.as_bytes()).await;
+        assert!(answer.is_none(), "{answer:?}");
+    }
+    sidecar.server.end().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -20,6 +20,7 @@ fn spoofed(address: SocketAddr) -> HeaderMap {
         "x-berth-address",
         BASE64_STANDARD.encode(address.to_string()).parse().unwrap(),
     );
+    headers.insert("x-berth-fallback", "outage".parse().unwrap());
     headers
 }
 
@@ -121,10 +122,13 @@ fn hostile_headers() -> Vec<Hostile> {
     let high = b"x-high: \xff\xfe\x80\r\nx-request-id: \xff\r\ntraceparent: \xff\r\n".to_vec();
     let high_route = b"x-envoy-original-dst-host: \xff\r\nx-berth-address: \xff\r\n".to_vec();
     let empty_route = b"x-envoy-original-dst-host:\r\nx-berth-address:\r\n".to_vec();
+    // More than a sidecar reads of a header.
+    let long_trace = [b"traceparent: ".as_slice(), &[b'a'; 20 * 1024], b"\r\n"].concat();
     vec![
         ("bytes above 0x7f", high, [200, 101]),
         ("routing headers of such bytes", high_route, [200, 101]),
         ("empty routing headers", empty_route, [200, 101]),
+        ("a long trace", long_trace, [200, 101]),
         // Envoy allows 100, and counts the upgrade's own seven.
         ("100 headers", numbered(93), [200, 101]),
         ("too many headers", numbered(200), [431, 431]),
