@@ -37,7 +37,9 @@ impl Machine {
             cpu: line(read("/proc/cpuinfo"), "model name"),
             cores: std::thread::available_parallelism()?.get(),
             memory_gib: memory_kib.div_ceil(1 << 20),
-            kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
+            kernel: (read("/proc/sys/kernel/osrelease").split(['-', '\n']).next())
+                .unwrap_or_default()
+                .to_owned(),
             envoy: envoy_version(&said(&paths::envoy(), "--version")?),
             redis: redis_version(&said(&redis_server(), "--version")?),
             berth: said(&paths::program("berth"), "--version")?,
@@ -61,9 +63,10 @@ fn said(program: &Path, flag: &str) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// `envoy  version: HASH/1.40.0/Clean/RELEASE/BoringSSL`
+/// `PATH  version: HASH/1.40.0/Clean/RELEASE/BoringSSL`
 fn envoy_version(said: &str) -> String {
-    said.split('/').nth(1).unwrap_or(said).to_owned()
+    let version = said.split("version: ").nth(1).unwrap_or(said);
+    version.split('/').nth(1).unwrap_or(version).to_owned()
 }
 
 /// `Redis server v=7.0.15 sha=… …`

@@ -12,13 +12,13 @@ use redis_sidecar::store::Store;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 3;
 const WORKERS: [usize; 4] = [10, 100, 1_000, 10_000];
 const POOLS: [usize; 3] = [1, 10, 100];
 /// Of each of many pools.
 const WORKERS_OF_EACH: usize = 100;
 /// Decisions of one measurement, and how many are under way at once.
-const DECISIONS: usize = 6_000;
+const DECISIONS: usize = 4_500;
 const AT_ONCE: usize = 30;
 const SHARDS: [&str; 3] = ["shard-1", "shard-2", "shard-3"];
 
