@@ -3,6 +3,7 @@
 use harness::envoy::{self, Envoy};
 use harness::fleet::scratch;
 use harness::http::Target;
+use harness::process::Process;
 use harness::{Fleet, RouteBy, eventually, paths, ports, process};
 use serde_json::json;
 use std::process::{Command, Stdio};
@@ -45,31 +46,35 @@ async fn a_bad_plugin_configuration_stops_envoy_with_a_message_that_names_the_se
     assert!(log.contains("watchdog_msec"), "{log}");
 }
 
-#[test]
-fn a_bad_setting_stops_the_sidecar_with_a_message_that_names_it() {
-    assert!(refusal("BERTH__REAP_MSEC", "1").contains("BERTH__REAP_MSEC"));
-    assert!(refusal("BERTH__LISTEN", r#"["0.0.0.0:1"]"#).contains("[[listeners]]"));
-    assert!(refusal("BERTH__REDIS__URL", "http://x").contains("redis.url"));
+#[tokio::test]
+async fn a_bad_setting_stops_the_sidecar_with_a_message_that_names_it() {
+    for (variable, value, named) in [
+        ("BERTH__REAP_MSEC", "1", "BERTH__REAP_MSEC"),
+        ("BERTH__LISTEN", r#"["0.0.0.0:1"]"#, "[[listeners]]"),
+        ("BERTH__REDIS__URL", "http://x", "redis.url"),
+    ] {
+        let message = refusal(variable, value).await;
+        assert!(message.contains(named), "{message}");
+    }
 }
 
 /// What a sidecar with this setting says before it ends.
-fn refusal(variable: &str, value: &str) -> String {
+async fn refusal(variable: &str, value: &str) -> String {
+    let directory = scratch();
     let mut command = Command::new(paths::program("berth"));
-    command
-        .arg("serve")
-        .env(variable, value)
-        .stderr(Stdio::piped());
-    let sidecar = process::spawn(&mut command).expect("berth");
-    let output = sidecar.wait_with_output().expect("berth");
-    assert!(!output.status.success());
-    String::from_utf8_lossy(&output.stderr).into_owned()
+    command.arg("serve").env(variable, value);
+    let log = directory.path().join("berth.log");
+    let sidecar = Process::start("berth", &mut command, log);
+    eventually("berth refuses", async || sidecar.ended().is_some()).await;
+    assert!(sidecar.ended().is_some_and(|status| !status.success()));
+    String::from_utf8_lossy(&sidecar.log()).into_owned()
 }
 
 #[tokio::test]
 async fn a_taken_address_is_named() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("an address").to_string();
-    let message = refusal("BERTH__LISTEN", &format!("[\"{address}\"]"));
+    let message = refusal("BERTH__LISTEN", &format!("[\"{address}\"]")).await;
     assert!(
         message.contains(&address) && message.contains("listen"),
         "{message}"
