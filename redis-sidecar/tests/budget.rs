@@ -1,5 +1,5 @@
-//! How many commands a decision may make inside of its script: each costs about as much as all of the
-//! script's own arithmetic.
+//! How many commands a decision may make inside of its script. What the budget is today is written here; who
+//! needs fewer lowers it.
 
 use crate::support::{Pool, default_policy};
 use admission::message::{AdmitRequest, AffinityRequest};

@@ -84,7 +84,12 @@ fn run(part: &Part) -> Result<Verdict, Failure> {
             .enable_all()
             .build(),
         // The processes under test die with the thread that started them, so that must stay.
-        _ => one_thread.enable_all().build(),
+        Part::Proxy
+        | Part::Sidecar
+        | Part::Websocket
+        | Part::Scale
+        | Part::Page
+        | Part::Backend(_) => one_thread.enable_all().build(),
     }?;
     runtime.block_on(async {
         match part {

@@ -74,9 +74,9 @@ impl Figure {
     }
 }
 
-/// Four digits that count; what lies beyond is noise.
+/// Four digits that count; what lies beyond is noise. What was counted stays as it is.
 pub(crate) fn rounded(figure: f64) -> f64 {
-    if figure == 0.0 || !figure.is_finite() {
+    if figure.fract() == 0.0 || !figure.is_finite() {
         return figure;
     }
     let step = 10_f64.powf(figure.abs().log10().floor() - 3.0);

@@ -75,7 +75,9 @@ fn machine_of(kept: &Kept) -> Result<String, Failure> {
     }
     Ok(format!(
         "## The machine\n\n{} with {} cores, {} GiB of memory, Linux {}; Envoy {}, Redis {}, {}, release builds, a \
-         filter of {} bytes. Everything ran on it: the processes that are measured, and those that asked them.\n\n{commands}",
+         filter of {} bytes. Everything ran on it: the processes that are measured, and those that asked them. Where the load \
+         was above one before a part began, others used the machine too, and rates and times are worse than they need \
+         be.\n\n{commands}",
         machine.cpu,
         machine.cores,
         machine.memory_gib,

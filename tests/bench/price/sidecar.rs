@@ -217,10 +217,10 @@ async fn count_calls(place: &std::path::Path) -> Result<Value, Failure> {
             bind: true,
         });
     };
-    let limits_unbound = calls_of(place, "unbound", shadowed.clone(), |_| {}).await?;
+    let shadow = calls_of(place, "unbound", shadowed.clone(), |_| {}).await?;
     let everything = calls_of(place, "everything", shadowed, unbound).await?;
     Ok(
-        json!({"base": base, "limits_client_affinity": all, "shadow": limits_unbound, "everything": everything}),
+        json!({"base": base, "limits_client_affinity": all, "shadow": shadow, "everything": everything}),
     )
 }
 

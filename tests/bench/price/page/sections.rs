@@ -68,8 +68,8 @@ const PEERS: &str = "What each does, and what it cannot:
   anyway.
 
 What it means to an operator: take your requests per second, and the difference to `plain` times that is the CPU
-you add. For sessions that last longer than some seconds it is nothing. For short requests, compare with what your
-present callout costs, not with none. p99 is that of a machine with all cores busy: look at its spread before you
+you add. It is paid once for each request or session, however long that lasts. For short requests, compare with what
+your present callout costs, not with none. p99 is that of a machine with all cores busy: look at its spread before you
 compare.
 ";
 
@@ -176,7 +176,8 @@ pub(super) fn websocket(figures: &Value) -> String {
             what.to_owned(),
             grouped(without),
             grouped(with),
-            if ratio.is_finite() && without > 0.0 {
+            // Beside next to nothing a ratio says nothing.
+            if without * 10.0 > with {
                 format!("{ratio:.2}")
             } else {
                 "–".into()
@@ -190,11 +191,11 @@ pub(super) fn websocket(figures: &Value) -> String {
          medians.\n\n{table}\n\
          An Envoy's bytes are its resident memory (`VmRSS`), buffers and the filter's context in Envoy included; the filter's \
          own are the resident pages of its VM's linear memory (`/proc/PID/smaps`). Redis' are its `used_memory`, and contain \
-         what is kept of handshakes and of the leases that the warm-up left. Both kinds of memory grow in steps, so \
+         what is kept of handshakes. Both kinds of memory grow in steps, so \
          small figures are rough.\n\n\
-         What it means to an operator: opening a session costs one question. Keeping it costs nothing that grows with \
-         the number of sessions: a beat speaks for all of a holder's leases by a count and a digest. When all leave \
-         at once, releases go out in batches, and the places are free at the time shown.\n",
+         What it means to an operator: opening a session costs one question. What keeping all of them costs is what the \
+         rows about idle time have above those without Berth: a beat speaks for all of a holder's leases by a count and a \
+         digest. When all leave at once, releases go out in batches, and the places are free at the time shown.\n",
         grouped(of(figures, "sessions")),
         figures["rounds"],
     )
@@ -253,7 +254,7 @@ pub(super) fn scale(figures: &Value) -> String {
          A lease takes {} bytes of Redis, everything counted, {} with a client key of its own; a key with an expiry, set by \
          hand for each session, takes {}, and counts nothing.\n\n\
          What it means to an operator: size Redis by decisions per second, not by how many workers or sessions there \
-         are. A pool lives on one shard; more pools use more shards, and a pool that needs more than one core's worth \
+         are; where many pools take turns on a shard, by the second table. A pool lives on one shard; more pools use more shards, and a pool that needs more than one core's worth \
          of decisions must be split. Memory is leases times bytes.\n",
         grown(&rows("workers"), "workers of one pool"),
         grown(&rows("pools"), "pools of 100 workers"),

@@ -56,7 +56,12 @@ impl Doors {
     pub(super) fn beside(shipped: SocketAddr) -> Self {
         let address = |door| match door {
             Door::BerthAsShipped => shipped,
-            _ => ports::free(),
+            Door::Plain
+            | Door::ExtAuthzTrivial
+            | Door::ExtAuthz
+            | Door::LuaAdmitOnly
+            | Door::Lua
+            | Door::Berth => ports::free(),
         };
         Self(Door::ALL.map(|door| (door, address(door))).into())
     }

@@ -162,9 +162,9 @@ async fn decide(
         seq: u64::try_from(number)? + 1,
     };
     let request = AdmitRequest::new(pool.clone(), holder.clone(), lease.clone());
-    match store.admit(&request).await? {
-        AdmitAnswer::Admitted(_) => {}
-        answer => return Err(format!("{pool}: not admitted: {answer:?}").into()),
+    let answer = store.admit(&request).await?;
+    if !matches!(answer, AdmitAnswer::Admitted(_)) {
+        return Err(format!("{pool}: not admitted: {answer:?}").into());
     }
     let release = [Release::unused(lease)];
     store.release(pool, &holder.epoch, &release).await?;
