@@ -19,8 +19,9 @@ pub(crate) fn run(input: &[u8]) {
         Ok(loaded) => {
             let shown = loaded.describe();
             assert!(shown.contains("listen = "), "{shown}");
-            assert!(!loaded.settings.listen.is_empty());
-            for (pool, policy) in &loaded.settings.pools {
+            let settings = &loaded.settings;
+            assert!(!settings.listen.is_empty() || !settings.listeners.is_empty());
+            for (pool, policy) in &settings.pools {
                 assert_eq!(policy.validate(), Ok(()), "{pool}");
             }
         }

@@ -3,8 +3,9 @@
 
 use super::address::{Node, Seeds};
 use super::exchange::{Exchange, Reply};
-use super::server::{Link, Route, explain};
+use super::server::{Link, Route};
 use super::slots::{SlotMap, slot_of};
+use super::trouble::explain;
 use super::{Access, Fault, LinkError, Unfit};
 use redis::{ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
 use std::collections::HashMap;

@@ -1,9 +1,10 @@
 //! One call of a function.
 
 use super::fitness::Server;
+use super::trouble::is_unknown_function;
 use crate::library::Library;
 use redis::aio::MultiplexedConnection;
-use redis::{Cmd, ErrorKind, Pipeline, RedisError, RedisResult, ServerErrorKind, Value};
+use redis::{Cmd, Pipeline, RedisError, RedisResult, Value};
 use std::time::Duration;
 
 /// A call, wherever its keys are.
@@ -113,19 +114,4 @@ impl Manner {
             replicas,
         })
     }
-}
-
-fn is_unknown_function(error: &RedisError) -> bool {
-    error
-        .detail()
-        .is_some_and(|detail| detail.contains("Function not found"))
-}
-
-/// The access list forbids the function, or what it does: Redis 7.0 says the latter in one way, later ones
-/// and Valkey in another.
-pub(crate) fn is_forbidden(error: &RedisError) -> bool {
-    let inside = ["The user executing the script", "ACL failure in script"];
-    let detail = error.detail().unwrap_or_default();
-    error.kind() == ErrorKind::Server(ServerErrorKind::NoPerm)
-        || inside.iter().any(|words| detail.contains(words))
 }

@@ -10,6 +10,7 @@
 //! | `server` | the connection to one server, kept |
 //! | `sentinel` | who the primary is, by the Sentinels' word |
 //! | `cluster`, `slots` | who has which keys, and a connection to each |
+//! | `trouble` | what an error of Redis means |
 //! | `visit` | every server, looked at once |
 
 mod access;
@@ -20,20 +21,23 @@ mod fitness;
 mod sentinel;
 mod server;
 mod slots;
+mod trouble;
 mod visit;
 
 pub(crate) use access::Access;
-pub(crate) use exchange::{Exchange, Purpose, Reply, is_forbidden};
+pub(crate) use exchange::{Exchange, Purpose, Reply};
 pub use fitness::Unfit;
+pub(crate) use trouble::is_forbidden;
 pub(crate) use visit::visit;
 
 use crate::settings::RedisSettings;
 use address::Topology;
 use cluster::Cluster;
-use redis::{ErrorKind, RedisError, ServerErrorKind};
+use redis::RedisError;
 use server::{Link, Route};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use trouble::is_of_a_cluster;
 
 /// Why there is no answer.
 #[derive(Debug)]
@@ -134,10 +138,4 @@ impl Links {
             Servers::Cluster(cluster) => cluster.call(exchange).await,
         }
     }
-}
-
-fn is_of_a_cluster(error: &RedisError) -> bool {
-    use ServerErrorKind::{Ask, ClusterDown, Moved, TryAgain};
-    let kinds = [Ask, ClusterDown, Moved, TryAgain];
-    kinds.map(ErrorKind::Server).contains(&error.kind())
 }

@@ -2,7 +2,7 @@
 
 use super::Access;
 use super::address::{Encryption, Node};
-use super::server::is_refused_entry;
+use super::trouble::is_refused_entry;
 use redis::{ConnectionInfo, ErrorKind, RedisError, RedisResult};
 use std::cmp::Reverse;
 use std::collections::HashMap;

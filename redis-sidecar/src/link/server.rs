@@ -1,12 +1,13 @@
 //! The connection to one server, kept by a task of its own.
 
 use super::address::{Encryption, Node};
-use super::exchange::{Exchange, Manner, Purpose, Reply, is_forbidden};
+use super::exchange::{Exchange, Manner, Purpose, Reply};
 use super::fitness::{Server, Unfit};
 use super::sentinel::Sentinels;
+use super::trouble::{explain, is_fatal, is_forbidden};
 use super::{Access, Fault, LinkError};
 use redis::aio::MultiplexedConnection;
-use redis::{ConnectionInfo, ErrorKind, RedisError, RedisResult, ServerErrorKind};
+use redis::{ConnectionInfo, ErrorKind, RedisError, RedisResult};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
@@ -264,25 +265,6 @@ impl Link {
     }
 }
 
-/// Whether the connection is of no more use. A timeout counts: behind a dead peer every later call
-/// would time out as well. So does READONLY: the server is no longer the primary.
-fn is_fatal(error: &RedisError) -> bool {
-    let kind = error.kind();
-    let elsewhere = [
-        ServerErrorKind::ReadOnly,
-        ServerErrorKind::BusyLoading,
-        ServerErrorKind::MasterDown,
-    ];
-    let broken = [
-        ErrorKind::Io,
-        ErrorKind::Parse,
-        ErrorKind::AuthenticationFailed,
-    ];
-    elsewhere.map(ErrorKind::Server).contains(&kind)
-        || broken.contains(&kind)
-        || error.is_unrecoverable_error()
-}
-
 /// Why a connect failed.
 enum Failed {
     Unfit(Unfit),
@@ -340,25 +322,6 @@ async fn keep_connected(route: Route, shared: Arc<Shared>) {
             }
         }
     }
-}
-
-/// What to look at when the door stays shut.
-pub(super) fn explain(error: &RedisError) -> String {
-    let text = error.to_string();
-    if is_refused_entry(error) {
-        return format!("{text}; see redis.user and redis.password_file");
-    }
-    if error.kind() == ErrorKind::Server(ServerErrorKind::NoPerm) {
-        return format!("{text}; give its user the line that `berth acl` prints");
-    }
-    text
-}
-
-pub(super) fn is_refused_entry(error: &RedisError) -> bool {
-    error.kind() == ErrorKind::AuthenticationFailed
-        || ["NOAUTH", "WRONGPASS"]
-            .iter()
-            .any(|code| error.to_string().contains(code))
 }
 
 /// Looks at the server in use, until it is given up.
