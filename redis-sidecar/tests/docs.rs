@@ -69,6 +69,8 @@ fn the_runbook_names_every_metric_and_no_other() {
         quoted(&runbook).flat_map(|text| text.split(|c: char| !c.is_alphanumeric() && c != '_'));
     let named: BTreeSet<String> = words
         .filter(|word| word.starts_with("berth_") || word.starts_with("websocket_"))
+        // The filter's own, and the words both kinds begin with: tests/fleet/observability.rs knows those.
+        .filter(|word| !word.starts_with("berth_filter_") && *word != "berth_")
         .map(bare)
         .collect();
     assert!(!named.is_empty());
