@@ -35,9 +35,11 @@ async fn a_sidecar_cut_off_from_redis_is_left_for_the_spare() {
 /// are there when it is back, and hold their places all the while.
 #[tokio::test]
 async fn a_worker_cut_off_from_everyone_is_left_alone_and_keeps_its_sessions() {
-    let mut fleet = Compose::new().workers(2).max_concurrent(10).up().await;
+    let mut fleet = Compose::new().workers(2).max_concurrent(20).up().await;
+    // By the pool's strategy all of them are with one worker, and so would be the next.
     let sessions = fleet.sessions(10).await;
-    let fault = Fault::Cut(Link::OfWorker(0));
+    let worker = fleet.worker_named(&sessions[0].worker);
+    let fault = Fault::Cut(Link::OfWorker(worker));
     let start = Instant::now();
     fleet.harm(fault).await;
     let promise = Promise::new(17, "compose: worker cut off, the other serves", 3000);
@@ -52,11 +54,12 @@ async fn a_worker_cut_off_from_everyone_is_left_alone_and_keeps_its_sessions() {
     fleet.heal(fault).await;
     let start = Instant::now();
     let promise = Promise::new(17, "compose: worker no longer cut off", 3000);
-    let serves = async || fleet.view().await.available() == 2;
+    // The first who is sent to it shows that it is back.
+    let serves = async || fleet.admits(0).await && fleet.view().await.available() == 2;
     promise.kept_since(start, serves).await;
     fleet.assert_unharmed(sessions).await;
-    let all = fleet.sessions(20).await;
-    eventually("every place can be had", async || fleet.is_exact(20).await).await;
+    let all = fleet.sessions(40).await;
+    eventually("every place is taken", async || fleet.is_exact(40).await).await;
     close_all(all).await;
     fleet.assert_consistent().await;
 }
