@@ -6,29 +6,24 @@ use std::time::{Duration, Instant};
 const SESSIONS: usize = 20;
 
 /// The spare takes over, and nothing is lost, while the cut lasts longer than a holder is believed without it.
-async fn assert_spare_serves(name: &'static str, link: Link) {
+#[tokio::test]
+async fn an_envoy_cut_off_from_its_sidecar_and_a_sidecar_cut_off_from_redis_cost_nobody_a_place() {
     let mut fleet = Compose::new().workers(2).max_concurrent(100).up().await;
     let mut sessions = fleet.sessions_of(0, SESSIONS).await;
-    let (fault, lasting) = (Fault::Cut(link), Duration::from_secs(18));
-    let promise = Promise::new(7, name, 2000);
-    scenario::spare_serves(&mut fleet, fault, lasting, (promise, &mut sessions)).await;
-    fleet.heal(fault).await;
-    fleet.all_well().await;
+    for (name, link) in [
+        (
+            "compose: Envoy cut off from its sidecar",
+            Link::ToSidecar(0),
+        ),
+        ("compose: sidecar cut off from Redis", Link::ToRedis(0)),
+    ] {
+        let (fault, lasting) = (Fault::Cut(link), Duration::from_secs(18));
+        let promise = Promise::new(7, name, 2000);
+        scenario::spare_serves(&mut fleet, fault, lasting, (promise, &mut sessions)).await;
+        fleet.heal(fault).await;
+        fleet.all_well().await;
+    }
     fleet.assert_unharmed(sessions).await;
-}
-
-#[tokio::test]
-async fn an_envoy_cut_off_from_its_sidecar_asks_the_spare() {
-    assert_spare_serves(
-        "compose: Envoy cut off from its sidecar",
-        Link::ToSidecar(0),
-    )
-    .await;
-}
-
-#[tokio::test]
-async fn a_sidecar_cut_off_from_redis_is_left_for_the_spare() {
-    assert_spare_serves("compose: sidecar cut off from Redis", Link::ToRedis(0)).await;
 }
 
 /// Whoever is sent to it cannot get there: it is ejected, and the other worker serves. Its sessions
