@@ -22,8 +22,13 @@ async fn fleet() -> ComposeFleet {
 }
 
 #[tokio::test]
-async fn an_envoy_that_is_killed_or_ended_gives_its_places_back() {
+async fn an_envoy_keeps_its_places_while_it_stands_still_and_gives_them_back_when_it_ends() {
     let mut fleet = fleet().await;
+    let sessions = full_house(&fleet, 0).await;
+    let (fault, lasting) = (Fault::Stopped(Part::Envoy(0)), Duration::from_secs(5));
+    scenario::places_are_kept(&mut fleet, fault, lasting, &sessions).await;
+    fleet.heal(fault).await;
+    fleet.assert_unharmed(sessions).await;
     for (row, name, fault) in [
         (
             1,
@@ -46,16 +51,6 @@ async fn an_envoy_that_is_killed_or_ended_gives_its_places_back() {
 }
 
 #[tokio::test]
-async fn an_envoy_that_stands_still_keeps_its_places() {
-    let mut fleet = fleet().await;
-    let sessions = full_house(&fleet, 0).await;
-    let (fault, lasting) = (Fault::Stopped(Part::Envoy(0)), Duration::from_secs(5));
-    scenario::places_are_kept(&mut fleet, fault, lasting, &sessions).await;
-    fleet.heal(fault).await;
-    fleet.assert_unharmed(sessions).await;
-}
-
-#[tokio::test]
 async fn a_spare_serves_while_a_sidecar_is_killed_or_stands_still() {
     let mut fleet = fleet().await;
     let mut sessions = fleet.sessions_of(0, 20).await;
@@ -73,17 +68,12 @@ async fn a_spare_serves_while_a_sidecar_is_killed_or_stands_still() {
 }
 
 #[tokio::test]
-async fn a_redis_that_stands_still_costs_nobody_a_place() {
+async fn a_redis_that_stands_still_or_restarts_from_its_file_costs_nobody_a_place() {
     let mut fleet = fleet().await;
     let sessions = fleet.sessions(20).await;
     let promise = Promise::new(8, "compose: Redis stopped for 5 s", 2000);
     let (fault, lasting) = (Fault::Stopped(Part::Redis), Duration::from_secs(5));
     scenario::outage_costs_nothing(&mut fleet, fault, lasting, (promise, sessions)).await;
-}
-
-#[tokio::test]
-async fn a_redis_that_restarts_from_its_file_gives_no_place_twice() {
-    let mut fleet = fleet().await;
     let sessions = full_house(&fleet, 1).await;
     let prober = Prober::start(fleet.client());
     let fault = Fault::Killed(Part::Redis);

@@ -143,6 +143,13 @@ impl ComposeFleet {
         }
     }
 
+    /// The place in the fleet of the worker that clients know by this name.
+    pub fn worker_named(&self, name: &str) -> usize {
+        let containers = self.project.containers(service(Part::Worker(0)));
+        let place = containers.iter().position(|id| worker_name(id) == name);
+        place.unwrap_or_else(|| panic!("there is no {name}"))
+    }
+
     /// How long its container takes from `docker start` until it serves, after a kill.
     pub async fn start_time(&mut self, part: Part) -> Duration {
         self.harm(Fault::Killed(part)).await;
@@ -225,8 +232,7 @@ impl Raised for ComposeFleet {
                 let container = self.container(part);
                 self.docker(&["kill", &container]).await;
                 if let Part::Worker(_) = part {
-                    // By its short name, as worker-start does.
-                    self.journals.died(format!("worker-{}", &container[..12]));
+                    self.journals.died(worker_name(&container));
                 }
             }
             Fault::Ended(part) => {
@@ -269,6 +275,11 @@ impl Raised for ComposeFleet {
             .and_then(|value| value.parse().ok())
             .unwrap_or(0)
     }
+}
+
+/// As worker-start calls it: by its host's name, which is the short one of its container.
+fn worker_name(container: &str) -> String {
+    format!("worker-{}", &container[..12])
 }
 
 /// Its name in compose.yaml.
