@@ -60,6 +60,12 @@ pub async fn spare_serves(
         fleet.healthy_sidecars(0).await == 2
     })
     .await;
+    // Else the fault would meet nobody.
+    eventually("Envoy asks the first", async || {
+        let before = admissions(fleet).await;
+        fleet.admits(0).await && admissions(fleet).await > before
+    })
+    .await;
     let prober = Prober::start(fleet.client());
     fleet.harm(fault).await;
     tokio::time::sleep(lasting).await;
@@ -72,6 +78,17 @@ pub async fn spare_serves(
     assert_eq!(fleet.alive(sessions).await, count);
     probes.assert_typed_in_time();
     promise.kept_in(probes.longest_gap());
+}
+
+/// Admissions by the first sidecar.
+async fn admissions(fleet: &Outlook) -> u64 {
+    let metrics = fleet.api().metrics().await.unwrap_or_default();
+    let mut lines = metrics.lines();
+    let line = lines.find_map(|line| line.strip_prefix("berth_admissions_total{"));
+    let figure = line.and_then(|line| line.rsplit_once(' '));
+    figure
+        .and_then(|(_, figure)| figure.parse().ok())
+        .unwrap_or(0)
 }
 
 /// Rows 8 and 14: for as long nobody can ask Redis. That is told in time, and costs nobody a place.
