@@ -54,13 +54,13 @@ lua_library() {
 # luacheck does not see what a module offers and nobody takes: such a function is dead.
 lua_unused() {
     local name dead=0
-    for name in $(sed -nE 's/^function ([A-Z][a-z]+\.[a-z_]+)\(.*/\1/p' lua/lib/*.lua); do
+    while read -r name; do
         if [ "$(cat lua/*.lua lua/lib/*.lua lua/strategies/*.lua redis-sidecar/src/library.rs |
             grep -cE "(^|[^A-Za-z])${name/./\\.}([^a-z_]|\$)")" -lt 2 ]; then
             echo "$name is used nowhere"
             dead=1
         fi
-    done
+    done < <(sed -nE 's/^function ([A-Z][a-z]+\.[a-z_]+)\(.*/\1/p' lua/lib/*.lua)
     return $dead
 }
 

@@ -82,7 +82,7 @@ fn reached_through(ip: IpAddr) -> IpAddr {
             let [.., a, b, c, d] = v6.octets();
             IpAddr::V4(Ipv4Addr::new(a, b, c, d))
         }
-        ip => ip,
+        ip @ (IpAddr::V4(_) | IpAddr::V6(_)) => ip,
     }
 }
 
