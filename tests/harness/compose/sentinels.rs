@@ -41,7 +41,7 @@ impl ComposeFleet {
         let Some(container) = self.primary_container().await else {
             return false;
         };
-        let question = format!("hget 'ws:{{{}}}:pool' store_id", pool());
+        let question = format!("hget 'ws:{{{}}}:live' store_id", pool());
         let store_id = self.ask(&container, &question).await;
         let server = self.ask(&container, "info server").await;
         !store_id.is_empty() && server.contains(&format!("run_id:{store_id}"))
