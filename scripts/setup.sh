@@ -317,6 +317,7 @@ part_test() {
     need_node
     need_wasm_bindgen
     need_schemathesis
+    need_compose
 }
 
 part_fuzz() {
@@ -356,7 +357,6 @@ part_lint() {
 
 part_all() {
     part_fuzz
-    need_compose
     need_luacheck
     need_cargo_deny
     need_promtool
