@@ -247,6 +247,11 @@ pub enum ConfigError {
 }
 
 impl FilterConfig {
+    /// Whether a request's path is asked for anything; it is not read otherwise.
+    pub fn reads_path(&self) -> bool {
+        self.admit == Admit::Paths || !self.operations.is_empty() || self.affinity.is_some()
+    }
+
     pub fn parse(json: &[u8]) -> Result<Self, ConfigError> {
         let config: Self =
             serde_json::from_slice(json).map_err(|error| ConfigError::Json(error.to_string()))?;

@@ -320,7 +320,7 @@ impl Holder {
     /// Differs from beat to beat and from holder to holder.
     fn interval_us(&self, beat: u64, beat_us: u64) -> u64 {
         let spread_us = beat_us.checked_div(5).unwrap_or_default();
-        let seed = (self.id.epoch.as_str().bytes()).fold(beat, |seed, byte| {
+        let seed = (self.id.epoch.text().bytes()).fold(beat, |seed, byte| {
             seed.wrapping_mul(31).wrapping_add(u64::from(byte))
         });
         let spread = u64::from(mix(seed))

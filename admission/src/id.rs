@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::SocketAddr;
+use std::num::NonZeroU64;
 use std::str::FromStr;
 
 /// Long enough for a Kubernetes name; short enough to stand in every Redis key.
@@ -144,30 +145,64 @@ impl ProxyId {
     }
 }
 
-/// 128 random bits that name one life of a filter VM. Whoever knows it may change its leases.
-#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// 128 random bits that name one life of a filter VM. Whoever knows it may change its leases. Every lease of a
+/// filter has one, so it is kept in as few bytes as it has.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Epoch(String);
+pub struct Epoch([u8; EPOCH_BYTES / 2]);
 
 impl Epoch {
     pub fn from_random(bytes: [u8; EPOCH_BYTES / 2]) -> Self {
-        Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+        Self(bytes)
     }
 
     pub fn parse(text: &str) -> Result<Self, IdError> {
-        let hexadecimal = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-        if text.len() == EPOCH_BYTES && text.bytes().all(hexadecimal) {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err(IdError::Shape {
-                what: "an epoch",
-                shape: "32 lower-case hexadecimal digits",
-            })
+        let shape = || IdError::Shape {
+            what: "an epoch",
+            shape: "32 lower-case hexadecimal digits",
+        };
+        let mut bytes = [0; EPOCH_BYTES / 2];
+        if text.len() != EPOCH_BYTES {
+            return Err(shape());
         }
+        for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+            for digit in digits {
+                *byte = (*byte << 4) | hexadecimal(*digit).ok_or_else(shape)?;
+            }
+        }
+        Ok(Self(bytes))
     }
 
-    pub fn as_str(&self) -> &str {
-        &self.0
+    /// As it is written.
+    pub fn text(&self) -> EpochText {
+        const DIGITS: [u8; 16] = *b"0123456789abcdef";
+        let digit = |nibble: u8| DIGITS.get(usize::from(nibble)).copied().unwrap_or_default();
+        let mut text = [0; EPOCH_BYTES];
+        for (pair, byte) in text.chunks_exact_mut(2).zip(self.0) {
+            pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 0xf)]);
+        }
+        EpochText(text)
+    }
+}
+
+/// One spelling of one value: upper-case digits would be a second.
+fn hexadecimal(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    }
+}
+
+/// An epoch as text, without a place of its own in memory.
+pub struct EpochText([u8; EPOCH_BYTES]);
+
+impl std::ops::Deref for EpochText {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        // Digits alone, always.
+        std::str::from_utf8(&self.0).unwrap_or_default()
     }
 }
 
@@ -175,25 +210,36 @@ text_conversions!(Epoch);
 
 impl fmt::Display for Epoch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text())
     }
 }
 
 // An epoch is a capability: a log line must not hand it out.
 impl fmt::Debug for Epoch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Epoch({}…)", self.0.get(..6).unwrap_or_default())
+        write!(f, "Epoch({}…)", self.text().get(..6).unwrap_or_default())
     }
 }
 
-/// What is kept of a client key or an affinity key: enough to tell it from others, not to read it.
+impl fmt::Debug for EpochText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("EpochText(…)")
+    }
+}
+
+/// What is kept of a client key or an affinity key: enough to tell it from others, not to read it. Never 0, so
+/// that having none takes no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct KeyHash(u64);
+pub struct KeyHash(NonZeroU64);
 
 impl KeyHash {
     pub fn from_bytes(bytes: [u8; 8]) -> Self {
-        Self(u64::from_be_bytes(bytes))
+        Self::of(u64::from_be_bytes(bytes))
+    }
+
+    fn of(hash: u64) -> Self {
+        Self(NonZeroU64::new(hash).unwrap_or(NonZeroU64::MIN))
     }
 
     pub fn parse(text: &str) -> Result<Self, IdError> {
@@ -205,7 +251,7 @@ impl KeyHash {
         if text.len() != 16 || !text.bytes().all(hexadecimal) {
             return Err(shape);
         }
-        u64::from_str_radix(text, 16).map(Self).map_err(|_| shape)
+        (u64::from_str_radix(text, 16).map(Self::of)).map_err(|_| shape)
     }
 }
 
@@ -311,6 +357,16 @@ impl LeaseId {
     /// Redis scripts hold numbers as doubles: above this two ids would become one.
     const SEQ_MAX: u64 = 1 << 53;
 
+    pub fn numbered(epoch: Epoch, seq: u64) -> Result<Self, IdError> {
+        if seq > Self::SEQ_MAX {
+            return Err(IdError::Shape {
+                what: "a lease's number",
+                shape: "a whole number up to 2^53",
+            });
+        }
+        Ok(Self { epoch, seq })
+    }
+
     pub fn parse(text: &str) -> Result<Self, IdError> {
         let shape = IdError::Shape {
             what: "a lease id",
@@ -335,7 +391,7 @@ text_conversions!(LeaseId);
 
 impl fmt::Display for LeaseId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.epoch, self.seq)
+        write!(f, "{}.{}", &*self.epoch.text(), self.seq)
     }
 }
 

@@ -26,7 +26,8 @@ pub struct Inventory {
     sum: Held,
     /// Ended, and the release is not known to have arrived.
     ending: BTreeSet<u64>,
-    lives: BTreeMap<(WorkerId, Incarnation), Rc<Life>>,
+    /// By worker: the present life, and those before that still have sessions.
+    lives: BTreeMap<WorkerId, Vec<Rc<Life>>>,
     releases: Outbox<Release>,
     observations: Outbox<Observation>,
     /// The releases of places that are held without a session, see `spare`.
@@ -44,11 +45,14 @@ struct Life {
     sessions: Cell<u64>,
 }
 
+/// There is one for each session, so what it takes is counted (`make bench-websocket`).
 #[derive(Debug)]
 struct HeldLease {
-    life: Rc<Life>,
     lifetime: u64,
     client: Option<KeyHash>,
+    life: Rc<Life>,
+    /// Whose session it is, as the filter calls it.
+    stream: u32,
     /// A session that left its place to another has used the lease up, whatever becomes of the other.
     used: bool,
     /// It came with an affinity key, and may be above its worker's limit for that.
@@ -109,15 +113,17 @@ impl Inventory {
         }
     }
 
-    pub fn admitted(&mut self, admitted: &Admitted) {
+    pub fn admitted(&mut self, admitted: &Admitted, stream: u32) {
         let number = admitted.lease.seq;
         self.asking.remove(&number);
         // A place that is taken again has been held all the time.
-        if self.held.contains_key(&number) {
+        if let Some(lease) = self.held.get_mut(&number) {
+            lease.stream = stream;
             return;
         }
         let lease = HeldLease {
             life: self.life_of(admitted),
+            stream,
             lifetime: admitted.lifetime,
             client: admitted.client,
             used: false,
@@ -170,6 +176,11 @@ impl Inventory {
     /// Whether nothing up to this number is asked for any more.
     pub fn is_answered(&self, mark: u64) -> bool {
         self.asking.range(..=mark).next().is_none()
+    }
+
+    /// Whose session the lease of this number is.
+    pub fn stream_of(&self, number: u64) -> Option<u32> {
+        self.held.get(&number).map(|lease| lease.stream)
     }
 
     /// The numbers of the leases that are held.
@@ -279,23 +290,32 @@ impl Inventory {
     }
 
     fn life_of(&mut self, admitted: &Admitted) -> Rc<Life> {
-        let key = (admitted.worker.clone(), admitted.incarnation.clone());
-        let life = self.lives.entry(key).or_insert_with(|| {
-            Rc::new(Life {
-                worker: admitted.worker.clone(),
-                incarnation: admitted.incarnation.clone(),
-                address: admitted.address,
-                sessions: Cell::new(0),
-            })
+        let known = self.lives.get(&admitted.worker).into_iter().flatten();
+        let mut known = known.filter(|life| life.incarnation == admitted.incarnation);
+        if let Some(life) = known.next() {
+            return life.clone();
+        }
+        let life = Rc::new(Life {
+            worker: admitted.worker.clone(),
+            incarnation: admitted.incarnation.clone(),
+            address: admitted.address,
+            sessions: Cell::new(0),
         });
-        life.clone()
+        let lives = self.lives.entry(admitted.worker.clone()).or_default();
+        lives.push(life.clone());
+        life
     }
 
     fn forget_life(&mut self, life: Rc<Life>) {
         // The map's and this one: nobody else is left.
-        if Rc::strong_count(&life) <= 2 {
-            let key = (life.worker.clone(), life.incarnation.clone());
-            self.lives.remove(&key);
+        if Rc::strong_count(&life) > 2 {
+            return;
+        }
+        if let Some(lives) = self.lives.get_mut(&life.worker) {
+            lives.retain(|known| !Rc::ptr_eq(known, &life));
+            if lives.is_empty() {
+                self.lives.remove(&life.worker);
+            }
         }
     }
 }

@@ -29,6 +29,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod asks;
 pub mod carried;
 pub mod clock;
 pub mod config;

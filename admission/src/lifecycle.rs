@@ -153,6 +153,11 @@ impl Lifecycle {
         matches!(self.state, State::Holding(_))
     }
 
+    /// Whether nothing that happens to the stream matters any more.
+    pub fn is_over(&self) -> bool {
+        matches!(self.state, State::Ended)
+    }
+
     /// Whether the answer waits for its key to be bound.
     pub fn is_binding(&self) -> bool {
         matches!(&self.state, State::Holding(holding) if holding.binding)

@@ -1,8 +1,12 @@
 //! The JSON that filter, workers and operators exchange with the sidecar, and the paths it goes to.
 
+mod group;
 mod load;
 mod renew;
 
+pub use group::{
+    ADMIT_GROUP_PATH, AdmitGroupAnswer, AdmitGroupRequest, Answer, Decision, GROUP_MAX, Question,
+};
 pub use load::{LoadReport, ServingStatus};
 pub use renew::{
     HOLDER_HEADER, Held, POOL_HEADER, PRESENCE_HEADER, PRESENCE_PATH, Place, RENEW_PATH,

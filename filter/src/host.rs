@@ -34,6 +34,22 @@ pub(crate) fn set_tick(period: Duration) {
     let _ = hostcalls::set_tick_period(period);
 }
 
+/// A queue by which the streams of this VM call its root. Others could read it, so there is nothing in it; its
+/// name is drawn, because all VMs of a process share the names.
+pub(crate) fn open_queue() -> Option<u32> {
+    let drawn = u64::from_le_bytes(random_bytes()?.first_chunk::<8>().copied()?);
+    hostcalls::register_shared_queue(&format!("berth-{drawn:x}")).ok()
+}
+
+/// Has the root called as soon as Envoy is through with what it is doing.
+pub(crate) fn call_root(queue: u32) -> Result<(), Status> {
+    hostcalls::enqueue_shared_queue(queue, Some(&[1]))
+}
+
+pub(crate) fn empty_queue(queue: u32) {
+    while let Ok(Some(_)) = hostcalls::dequeue_shared_queue(queue) {}
+}
+
 pub(crate) fn random_bytes() -> Option<[u8; 16]> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).ok()?;

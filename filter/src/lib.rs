@@ -2,13 +2,15 @@
 //! on Envoy. What is decided is decided in `admission`.
 //!
 //! `root` lives as long as its VM: it reads the configuration, delivers news, watches the waiting.
-//! `stream` lives as long as one HTTP stream. `vm` is what they share. `routing` tells Envoy where
+//! `stream` lives as long as one HTTP stream. `vm` is what they share, `questions` how streams ask
+//! through the root. `routing` tells Envoy where
 //! to go, `sidecar` writes and reads the messages, and `host` is the only file that calls Envoy.
 
 #![forbid(unsafe_code)]
 
 mod host;
 mod metrics;
+mod questions;
 mod root;
 mod routing;
 mod sidecar;

@@ -1,8 +1,10 @@
-//! One VM's life: it reads the configuration, makes the calls of its holder, and watches the waiting.
+//! One VM's life: it reads the configuration, asks for leases, makes the calls of its holder, and watches the
+//! waiting.
 
 use crate::stream::Stream;
 use crate::vm::Vm;
 use crate::{host, sidecar};
+use admission::asks::Group;
 use admission::config::FilterConfig;
 use admission::holder::Errand;
 use admission::inventory::Delivery;
@@ -13,6 +15,13 @@ use std::rc::Rc;
 
 /// A call that the root made, and waits for.
 enum Call {
+    /// For streams.
+    Asks(Group),
+    /// For the holder.
+    News(News),
+}
+
+enum News {
     Presence { number: u64 },
     Beat { beat: u64 },
     Delivery(Delivery),
@@ -33,20 +42,32 @@ impl Root {
         }
     }
 
+    /// Asks what is to be asked now.
+    fn ask(&mut self, vm: &Vm) {
+        while let Some(group) = vm.next_asks() {
+            match sidecar::ask(vm, self.context, &group.asks) {
+                Ok(token) => {
+                    self.calls.insert(token, Call::Asks(group));
+                }
+                Err(_) => vm.answer_group(self.context, group, Vec::new()),
+            }
+        }
+    }
+
     /// Does what is due. Done by the root: a dying stream would never hear an answer.
     fn run_errands(&mut self, vm: &Vm) {
         let errands = vm.holder.borrow_mut().due(host::now_us());
         for errand in errands {
-            let (sent, call) = match errand {
+            let (sent, news) = match errand {
                 Errand::BePresent { number } => {
-                    (sidecar::be_present(vm, number), Call::Presence { number })
+                    (sidecar::be_present(vm, number), News::Presence { number })
                 }
                 Errand::Beat(request) => {
                     let beat = request.beat;
-                    (sidecar::beat(vm, &request), Call::Beat { beat })
+                    (sidecar::beat(vm, &request), News::Beat { beat })
                 }
                 Errand::Deliver(delivery) => {
-                    (sidecar::deliver(vm, &delivery), Call::Delivery(delivery))
+                    (sidecar::deliver(vm, &delivery), News::Delivery(delivery))
                 }
                 Errand::Close(numbers) => {
                     vm.close(self.context, &numbers);
@@ -59,47 +80,54 @@ impl Root {
             };
             match sent {
                 Ok(token) => {
-                    self.calls.insert(token, call);
+                    self.calls.insert(token, Call::News(news));
                 }
-                Err(_) => failed(vm, call),
+                Err(_) => failed(vm, news),
             }
         }
         vm.tell_dropped();
+    }
+
+    /// Requests first: somebody waits for them.
+    fn work(&mut self, vm: &Vm) {
+        vm.answer_overdue(self.context);
+        self.ask(vm);
+        self.run_errands(vm);
         vm.rest();
     }
 }
 
 /// Nobody answered, or it was no answer of a sidecar.
-fn failed(vm: &Vm, call: Call) {
+fn failed(vm: &Vm, news: News) {
     let now_us = host::now_us();
     let mut holder = vm.holder.borrow_mut();
-    match call {
-        Call::Presence { number } => holder.presence_ended(number, false, now_us),
-        Call::Beat { beat } => holder.beat_answered(beat, None, now_us),
-        Call::Delivery(delivery) => holder.undelivered(delivery, now_us),
+    match news {
+        News::Presence { number } => holder.presence_ended(number, false, now_us),
+        News::Beat { beat } => holder.beat_answered(beat, None, now_us),
+        News::Delivery(delivery) => holder.undelivered(delivery, now_us),
     }
 }
 
-fn answered(vm: &Vm, call: Call) {
+fn answered(vm: &Vm, news: News) {
     let now_us = host::now_us();
     let mut holder = vm.holder.borrow_mut();
-    match call {
-        Call::Presence { number } => holder.presence_ended(number, true, now_us),
-        Call::Beat { beat } => holder.beat_answered(beat, sidecar::beat_answer(), now_us),
-        Call::Delivery(delivery) => holder.delivered(delivery),
+    match news {
+        News::Presence { number } => holder.presence_ended(number, true, now_us),
+        News::Beat { beat } => holder.beat_answered(beat, sidecar::beat_answer(), now_us),
+        News::Delivery(delivery) => holder.delivered(delivery),
     }
 }
 
 /// The sidecar refused the message itself: repeating it cannot help. The next beat tells what a
 /// release would have told.
-fn rejected(vm: &Vm, call: Call) {
+fn rejected(vm: &Vm, news: News) {
     log::error!("the sidecar refused a message: filter and sidecar do not fit together");
-    match call {
-        Call::Delivery(delivery) => {
+    match news {
+        News::Delivery(delivery) => {
             vm.metrics.dropped(delivery.len());
             vm.holder.borrow_mut().delivered(delivery);
         }
-        Call::Presence { .. } | Call::Beat { .. } => failed(vm, call),
+        News::Presence { .. } | News::Beat { .. } => failed(vm, news),
     }
 }
 
@@ -108,16 +136,17 @@ impl Context for Root {
         let (Some(call), Some(vm)) = (self.calls.remove(&token), self.vm.clone()) else {
             return;
         };
-        if sidecar::is_answered(headers) {
-            answered(&vm, call);
-        } else if sidecar::is_rejected(headers) {
-            rejected(&vm, call);
-        } else {
-            failed(&vm, call);
+        match call {
+            Call::Asks(group) => {
+                let answers = sidecar::admit_answers(headers, &vm.id.epoch);
+                vm.answer_group(self.context, group, answers);
+            }
+            Call::News(news) if sidecar::is_answered(headers) => answered(&vm, news),
+            Call::News(news) if sidecar::is_rejected(headers) => rejected(&vm, news),
+            Call::News(news) => failed(&vm, news),
         }
         // Under steady load answers come faster than ticks, and each puts the next tick off.
-        vm.answer_overdue(self.context);
-        self.run_errands(&vm);
+        self.work(&vm);
     }
 }
 
@@ -130,11 +159,11 @@ impl RootContext for Root {
                 return false;
             }
         };
-        let Some(epoch_bytes) = host::random_bytes() else {
+        let (Some(epoch_bytes), Some(queue)) = (host::random_bytes(), host::open_queue()) else {
             log::error!("Envoy gave no random numbers: without them leases could be guessed");
             return false;
         };
-        let vm = Rc::new(Vm::new(config, epoch_bytes));
+        let vm = Rc::new(Vm::new(config, epoch_bytes, queue));
         vm.start();
         self.vm = Some(vm);
         true
@@ -142,8 +171,15 @@ impl RootContext for Root {
 
     fn on_tick(&mut self) {
         if let Some(vm) = self.vm.clone() {
-            vm.answer_overdue(self.context);
-            self.run_errands(&vm);
+            self.work(&vm);
+        }
+    }
+
+    /// A stream has a question.
+    fn on_queue_ready(&mut self, _queue: u32) {
+        if let Some(vm) = self.vm.clone() {
+            vm.root_comes();
+            self.ask(&vm);
         }
     }
 

@@ -2,16 +2,17 @@
 
 use crate::host::{self, Callout};
 use crate::vm::Vm;
+use admission::asks::Ask;
 use admission::carried;
 use admission::config::{AffinityConfig, Bind, ClientSource, KeySource, Mode};
-use admission::id::LeaseId;
+use admission::id::{Epoch, LeaseId};
 use admission::inspect;
 use admission::inventory::Delivery;
 use admission::message::{
-    ADMIT_PATH, AdmitAnswer, AdmitRequest, AffinityRequest, BIND_PATH, BindAnswer, BindRequest,
-    HOLDER_HEADER, OBSERVE_PATH, ObserveRequest, POOL_HEADER, PRESENCE_HEADER, PRESENCE_PATH,
-    RELEASE_PATH, RENEW_PATH, ReleaseRequest, RenewAnswer, RenewRequest, SIDECAR_HEADER,
-    SIDECAR_HEADER_VALUE,
+    ADMIT_GROUP_PATH, AdmitAnswer, AdmitGroupAnswer, AdmitGroupRequest, AffinityRequest, BIND_PATH,
+    BindAnswer, BindRequest, HOLDER_HEADER, OBSERVE_PATH, ObserveRequest, POOL_HEADER,
+    PRESENCE_HEADER, PRESENCE_PATH, Question, RELEASE_PATH, RENEW_PATH, ReleaseRequest,
+    RenewAnswer, RenewRequest, SIDECAR_HEADER, SIDECAR_HEADER_VALUE,
 };
 use proxy_wasm::types::Status;
 use serde::Serialize;
@@ -21,35 +22,72 @@ use std::time::Duration;
 /// A beat that lists thousands of leases may take longer than a question.
 const LIST_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// An answer is a few hundred bytes; more is not an answer.
-const ANSWER_BYTES_MAX: usize = 16 * 1024;
+/// An answer is a few hundred bytes for each that asked; more is not an answer.
+const ANSWER_BYTES_MAX: usize = 32 * 1024;
 /// Copied from the request so that the question shows up in its trace: Envoy gives callouts none.
 const TRACE_HEADERS: [&str; 4] = ["traceparent", "tracestate", "baggage", "x-request-id"];
 /// Longer values are left out: they are for tracing, not worth a larger question.
 const TRACE_BYTES_MAX: usize = 512;
 
-/// Asks for a lease on behalf of the stream in effect, which will hear the answer.
-pub(crate) fn ask(vm: &Vm, lease: LeaseId) -> Result<u32, Status> {
-    let path = host::request_header(":path").unwrap_or_default();
-    let request = AdmitRequest {
+/// What is asked for the stream in effect.
+pub(crate) fn question(vm: &Vm, number: u64) -> Question {
+    let config = &vm.config;
+    let path = if config.reads_path() {
+        host::request_header(":path").unwrap_or_default()
+    } else {
+        Vec::new()
+    };
+    Question {
+        number,
         bytes: content_length(),
-        operation: inspect::operation(&vm.config, &path),
+        operation: inspect::operation(config, &path),
+        client: config.client.as_ref().map(client_key),
+        affinity: (config.affinity.as_ref()).and_then(|it| affinity_of(it, &path)),
+    }
+}
+
+/// Whether the stream in effect is part of a trace that is kept: version, trace, parent and flags, of which the
+/// lowest says so.
+pub(crate) fn is_traced() -> bool {
+    let parent = host::request_header("traceparent");
+    let flags = parent
+        .as_ref()
+        .and_then(|it| it.rsplit(|&byte| byte == b'-').next());
+    let last = flags.and_then(|it| it.last()).copied();
+    last.is_some_and(|digit| {
+        char::from(digit)
+            .to_digit(16)
+            .is_some_and(|flags| flags & 1 == 1)
+    })
+}
+
+/// Asks for the leases of a group; whoever is in effect is told the answer. A stream that is asked for alone is
+/// followed by its trace.
+pub(crate) fn ask(vm: &Vm, root: u32, asks: &[Ask]) -> Result<u32, Status> {
+    let request = AdmitGroupRequest {
+        pool: vm.config.pool.clone(),
+        holder: vm.id.clone(),
         own: vm.config.own.clone(),
         redirect: vm.config.mode == Mode::Redirect,
-        client: vm.config.client.as_ref().map(client_key),
-        affinity: vm
-            .config
-            .affinity
-            .as_ref()
-            .and_then(|it| affinity_of(it, &path)),
-        ..AdmitRequest::new(vm.config.pool.clone(), vm.id.clone(), lease)
+        questions: asks.iter().map(|ask| ask.question.clone()).collect(),
     };
-    let traces: Vec<(&str, String)> = TRACE_HEADERS
-        .into_iter()
-        .filter_map(|name| Some((name, trace_value(name)?)))
-        .collect();
+    let traces = match asks {
+        [ask] if host::act_for(ask.stream).is_ok() => {
+            let traces = traces();
+            let _ = host::act_for(root);
+            traces
+        }
+        _ => Vec::new(),
+    };
     let body = encode(&request)?;
-    post_traced(vm, ADMIT_PATH, &traces, &body, answer_timeout(vm))
+    post_traced(vm, ADMIT_GROUP_PATH, &traces, &body, answer_timeout(vm))
+}
+
+fn traces() -> Vec<(&'static str, String)> {
+    let names = TRACE_HEADERS.into_iter();
+    names
+        .filter_map(|name| Some((name, trace_value(name)?)))
+        .collect()
 }
 
 /// Whom the request is counted for. Those of whom nothing is known are counted together.
@@ -238,8 +276,12 @@ pub(crate) fn is_rejected(headers: usize) -> bool {
         && host::callout_header(":status").is_some_and(is_final)
 }
 
-pub(crate) fn admit_answer(headers: usize) -> Option<AdmitAnswer> {
-    is_answered(headers).then(decode).flatten()
+/// Of the call that `ask` made, by number. Whoever is not in it has no answer.
+pub(crate) fn admit_answers(headers: usize, epoch: &Epoch) -> Vec<(u64, AdmitAnswer)> {
+    let group: Option<AdmitGroupAnswer> = is_answered(headers).then(decode).flatten();
+    let answers = group.into_iter().flat_map(|group| group.answers);
+    let known = answers.filter_map(|it| Some((it.number, it.into_answer(epoch)?)));
+    known.collect()
 }
 
 /// Of a call that was answered.

@@ -50,6 +50,9 @@ impl Stream {
     }
 
     fn end(&self) {
+        if self.lifecycle.borrow().is_over() {
+            return;
+        }
         self.handle(Event::Ended {
             flags: host::response_flags(),
             traffic: host::traffic(),
@@ -60,22 +63,9 @@ impl Stream {
 
 impl Context for Stream {
     fn on_http_call_response(&mut self, _token: u32, headers: usize, _body: usize, _: usize) {
-        if self.lifecycle.borrow().is_binding() {
-            self.vm.bound(sidecar::is_bound(headers));
-            return self.handle(Event::Bound);
-        }
-        // After a stop of the whole process, an old answer may be heard before any timer is.
-        if self.vm.is_overdue(self.context) {
-            let event = self.vm.unanswered(&self.lifecycle, Event::Overdue);
-            return self.handle(event);
-        }
-        self.handle(match sidecar::admit_answer(headers) {
-            Some(answer) => Event::Answered {
-                answer,
-                now_us: host::now_us(),
-            },
-            None => self.vm.unanswered(&self.lifecycle, Event::Failed),
-        });
+        // The only call that a stream makes itself: it waits for the answer as long as it lives.
+        self.vm.bound(sidecar::is_bound(headers));
+        self.handle(Event::Bound);
     }
 
     fn on_done(&mut self) -> bool {
@@ -90,12 +80,13 @@ impl HttpContext for Stream {
         if host::request_header("x-berth-poison").is_some() {
             std::process::abort();
         }
-        routing::strip_request(&self.vm.config);
+        let config = &self.vm.config;
+        routing::strip_request(config);
+        let path = config.reads_path().then(|| host::request_header(":path"));
         let request = Inspected {
-            path: host::request_header(":path").unwrap_or_default(),
+            path: path.flatten().unwrap_or_default(),
             upgrade: host::request_header("upgrade").unwrap_or_default(),
         };
-        let config = &self.vm.config;
         self.unbinds = inspect::unbinds(config, &request.path);
         let event = match demand(config, &request) {
             Demand::Pass => Event::Passed,
@@ -106,6 +97,9 @@ impl HttpContext for Stream {
 
     fn on_http_response_headers(&mut self, _headers: usize, _end_of_stream: bool) -> Action {
         routing::strip_response(&self.vm.config);
+        if self.lifecycle.borrow().is_over() {
+            return Action::Continue;
+        }
         let status = host::response_header(":status")
             .and_then(|status| std::str::from_utf8(&status).ok()?.parse().ok())
             .unwrap_or(0);

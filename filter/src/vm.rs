@@ -3,6 +3,7 @@
 
 use crate::metrics::Metrics;
 use crate::{host, routing, sidecar};
+use admission::asks::{Asks, PATIENCE_US};
 use admission::carried;
 use admission::config::{FilterConfig, OnOutage};
 use admission::holder::{self, Holder, News, Toll};
@@ -29,8 +30,10 @@ pub(crate) struct Vm {
     pub(crate) metrics: Metrics,
     /// Streams that wait for the sidecar, by context id.
     waiting: RefCell<BTreeMap<u32, Waiting>>,
-    /// Context ids of the streams that hold a lease, by its number.
-    holding: RefCell<BTreeMap<u64, u32>>,
+    pub(crate) asks: RefCell<Asks>,
+    /// By which streams call the root, and whether it is called already.
+    pub(crate) queue: u32,
+    pub(crate) root_called: Cell<bool>,
     tick: Cell<Duration>,
 }
 
@@ -48,7 +51,7 @@ struct Waiting {
 }
 
 impl Vm {
-    pub(crate) fn new(config: FilterConfig, epoch_bytes: [u8; 16]) -> Self {
+    pub(crate) fn new(config: FilterConfig, epoch_bytes: [u8; 16], queue: u32) -> Self {
         let proxy = match &config.proxy_id {
             Some(proxy) => proxy.clone(),
             None => ProxyId::lossy(&host::node_id()),
@@ -68,7 +71,9 @@ impl Vm {
             id,
             metrics: Metrics::define(),
             waiting: RefCell::default(),
-            holding: RefCell::default(),
+            asks: RefCell::default(),
+            queue,
+            root_called: Cell::new(false),
             tick: Cell::new(Duration::ZERO),
             config,
         }
@@ -147,14 +152,15 @@ impl Vm {
                     lifecycle: lifecycle.clone(),
                     since_us: host::now_us(),
                 });
-        } else {
+        } else if asked.is_some() {
             self.waiting.borrow_mut().remove(&context);
+            self.asks.borrow_mut().forget(context);
         }
         let mut action = Action::Pause;
         for effect in effects {
             self.note(context, asked, &effect);
             let binds = matches!(effect, Effect::Bind { .. });
-            match self.carry_out(effect, turn) {
+            match self.carry_out(context, effect, turn) {
                 Ok(Action::Continue) => action = Action::Continue,
                 Ok(_) => {}
                 Err(_) => {
@@ -175,8 +181,7 @@ impl Vm {
         let mut holder = self.holder.borrow_mut();
         match effect {
             Effect::Route(admitted) => {
-                holder.inventory().admitted(admitted);
-                (self.holding.borrow_mut()).insert(admitted.lease.seq, context);
+                holder.inventory().admitted(admitted, context);
             }
             Effect::Refuse(Refusal::Denied { reason, .. }) => {
                 if let Some(number) = asked {
@@ -190,7 +195,6 @@ impl Vm {
             }
             Effect::Observe(observation) => holder.inventory().observe(observation.clone()),
             Effect::Release(release) => {
-                self.holding.borrow_mut().remove(&release.lease.seq);
                 holder.ended(release.clone(), host::now_us());
             }
             Effect::Refuse(Refusal::Outage | Refusal::Overdue | Refusal::TooManyHops)
@@ -202,12 +206,10 @@ impl Vm {
     }
 
     /// An error means that the stream cannot go on as decided.
-    fn carry_out(&self, effect: Effect, turn: Turn) -> Result<Action, Status> {
+    fn carry_out(&self, context: u32, effect: Effect, turn: Turn) -> Result<Action, Status> {
         match effect {
             Effect::Pass => return Ok(Action::Continue),
-            Effect::Ask(lease) => {
-                sidecar::ask(self, lease)?;
-            }
+            Effect::Ask(lease) => self.ask(context, lease.seq),
             Effect::Route(admitted) => {
                 self.metrics.admitted();
                 // If this fails, the stream holds its lease all the same; its end gives it back.
@@ -305,10 +307,20 @@ impl Vm {
         } else {
             self.config.release_delay_ms
         };
-        let delay = Duration::from_millis(delay_ms);
+        self.tick_within(Duration::from_millis(delay_ms));
+    }
+
+    pub(crate) fn tick_within(&self, delay: Duration) {
         if self.tick.get().is_zero() || delay < self.tick.get() {
             self.set_tick(delay);
         }
+    }
+
+    /// The lifecycle of a stream that still waits for this lease.
+    pub(crate) fn waiting_for(&self, context: u32, number: u64) -> Option<Rc<RefCell<Lifecycle>>> {
+        let waiting = self.waiting.borrow();
+        let lifecycle = &waiting.get(&context)?.lifecycle;
+        (lifecycle.borrow().asked() == Some(number)).then(|| lifecycle.clone())
     }
 
     /// The first tick comes soon: requests are not answered well before the holder has beaten. Not
@@ -328,6 +340,9 @@ impl Vm {
         let quarter = self.config.watchdog_ms.checked_div(4).unwrap_or_default();
         let rest_ms = quarter.clamp(*WATCH_MS.start(), *WATCH_MS.end());
         self.set_tick(Duration::from_millis(rest_ms));
+        if !self.asks.borrow().is_empty() {
+            self.tick_within(Duration::from_micros(PATIENCE_US));
+        }
     }
 
     fn set_tick(&self, period: Duration) {
@@ -343,7 +358,7 @@ impl Vm {
             numbers.len()
         );
         for number in numbers {
-            let context = self.holding.borrow().get(number).copied();
+            let context = self.holder.borrow_mut().inventory().stream_of(*number);
             if let Some(context) = context
                 && host::act_for(context).is_ok()
             {

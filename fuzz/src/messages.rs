@@ -1,10 +1,11 @@
 //! Every message, as JSON from anyone: what can be read is written and read again as the same.
 
 use crate::is_same;
+use admission::id::Epoch;
 use admission::message::{
-    AdmitAnswer, AdmitRequest, BindAnswer, BindRequest, ErrorAnswer, HeartbeatRequest, LoadReport,
-    ObserveAnswer, ObserveRequest, RegisterRequest, ReleaseAnswer, ReleaseRequest, RenewAnswer,
-    RenewRequest, WorkerAnswer,
+    AdmitAnswer, AdmitGroupAnswer, AdmitGroupRequest, AdmitRequest, BindAnswer, BindRequest,
+    ErrorAnswer, HeartbeatRequest, LoadReport, ObserveAnswer, ObserveRequest, RegisterRequest,
+    ReleaseAnswer, ReleaseRequest, RenewAnswer, RenewRequest, WorkerAnswer,
 };
 use admission::policy::Policy;
 use redis_sidecar::atomic::AtomicRequest;
@@ -17,6 +18,15 @@ use serde::de::DeserializeOwned;
 pub(crate) fn run(input: &[u8]) {
     check::<AdmitRequest>(input);
     check::<AdmitAnswer>(input);
+    if let Some(group) = check::<AdmitGroupRequest>(input) {
+        let _ = group.into_each();
+    }
+    if let Some(group) = check::<AdmitGroupAnswer>(input) {
+        let epoch = Epoch::from_random([0; 16]);
+        for answer in group.answers {
+            let _ = answer.into_answer(&epoch);
+        }
+    }
     check::<ReleaseRequest>(input);
     check::<ReleaseAnswer>(input);
     check::<ObserveRequest>(input);

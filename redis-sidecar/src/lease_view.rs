@@ -64,7 +64,7 @@ pub(crate) struct LeaseRow {
 
 impl LeaseRow {
     pub(crate) fn shown(self, proxy: &ProxyId, epoch: &Epoch) -> LeaseView {
-        let mut hash = sha1_smol::Sha1::from(epoch.as_str()).hexdigest();
+        let mut hash = sha1_smol::Sha1::from(&*epoch.text()).hexdigest();
         hash.truncate(HASH_DIGITS);
         LeaseView {
             holder: format!("{proxy}/{hash}"),

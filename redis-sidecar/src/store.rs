@@ -10,7 +10,6 @@ mod renew;
 mod workers;
 
 pub use crate::link::Unfit;
-pub use group::GROUP_MAX;
 pub use holders::{Reaped, Sign, Standing};
 pub use operators::AUDIT_LEASES_MAX;
 pub use workers::Speaker;

@@ -1,6 +1,10 @@
-use crate::support::Pool;
-use admission::message::AdmitAnswer;
+use crate::http::Api;
+use crate::support::{Pool, default_policy, eventually};
+use admission::message::{AdmitAnswer, GROUP_MAX};
+use axum::http::StatusCode;
 use redis_sidecar::store::Store;
+use serde_json::{Value, json};
+use std::time::Duration;
 use tokio::task::JoinSet;
 
 const REQUESTS: u64 = 64;
@@ -52,4 +56,68 @@ async fn whoever_happens_to_send_may_leave_and_the_others_are_answered() {
     first.abort();
     second.await.expect("a task").expect("a decision");
     pool.admit().await;
+}
+
+/// Questions of the pool's own holder, with these numbers.
+fn questions(api: &Api, numbers: impl IntoIterator<Item = u64>) -> Value {
+    let questions: Vec<Value> = (numbers.into_iter())
+        .map(|number| json!({"number": number}))
+        .collect();
+    json!({"pool": "demo", "holder": api.pool.holder, "questions": questions})
+}
+
+#[tokio::test]
+async fn a_group_over_http_is_decided_one_after_the_other() {
+    let api = Api::new().await;
+    api.register().await;
+    let room = u64::from(default_policy().max_concurrent);
+    let asked = questions(&api, 1..=room + 1);
+    let answer = api.json("POST", "/v1/admit/group", asked.clone()).await;
+    let answers = answer.body["answers"].as_array().expect("answers");
+    let decisions: Vec<_> = answers.iter().map(|it| it["decision"].clone()).collect();
+    let mut expected = vec![json!("admitted"); usize::try_from(room).expect("some")];
+    expected.push(json!("denied"));
+    assert_eq!(decisions, expected);
+    assert_eq!(answers[0]["address"], "10.0.0.1:80");
+    assert_eq!(answers[0]["active"], 1);
+    assert_eq!(answers.last().expect("one")["reason"], "pool_full");
+    // Asking twice is asking once.
+    api.json("POST", "/v1/admit/group", asked).await;
+    assert_eq!(api.pool.view().await.head.active, room);
+}
+
+#[tokio::test]
+async fn a_group_over_http_has_as_many_as_it_may_have() {
+    let api = Api::new().await;
+    let too_many = u64::try_from(GROUP_MAX).expect("few") + 1;
+    for numbers in [0..0, 1..too_many + 1] {
+        let answer = api
+            .json("POST", "/v1/admit/group", questions(&api, numbers))
+            .await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST);
+        let message = answer.body["message"].as_str().expect("a sentence");
+        assert!(message.starts_with("questions"), "{message}");
+    }
+    let beyond = questions(&api, [(1 << 53) + 1]);
+    let answer = api.json("POST", "/v1/admit/group", beyond).await;
+    assert_eq!(answer.status, StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn answers_that_nobody_hears_leave_no_leases() {
+    let api = Api::with_budget(Duration::from_millis(50)).await;
+    api.register().await;
+    api.pool.redis.stop();
+    let asked = questions(&api, 1..=2);
+    let answer = api.json("POST", "/v1/admit/group", asked).await;
+    assert_eq!(answer.body["error"], "store_unavailable");
+    api.pool.redis.go_on();
+    let unheard = "berth_unheard_total{pool=\"demo\"} 2";
+    eventually(async || {
+        let metrics = api.call("GET", "/metrics", "").await.body;
+        metrics.as_str().is_some_and(|text| text.contains(unheard))
+    })
+    .await;
+    eventually(async || api.pool.view().await.head.active == 0).await;
+    assert_eq!(api.pool.worker("w1").await.lifetime, 0);
 }

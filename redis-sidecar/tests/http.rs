@@ -15,29 +15,29 @@ use tower::ServiceExt;
 
 const BUDGET: Duration = Duration::from_secs(10);
 
-struct Answer {
-    status: StatusCode,
-    body: Value,
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) body: Value,
     marked: bool,
 }
 
-struct Api {
-    pool: Pool,
+pub(crate) struct Api {
+    pub(crate) pool: Pool,
     router: Router,
 }
 
 impl Api {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         Self::with_budget(BUDGET).await
     }
 
-    async fn with_budget(budget: Duration) -> Self {
+    pub(crate) async fn with_budget(budget: Duration) -> Self {
         let pool = Pool::with(|_| {}).await;
         let router = app(App::new(pool.store.clone(), budget));
         Self { pool, router }
     }
 
-    async fn call(&self, method: &str, path: &str, body: impl Into<Body>) -> Answer {
+    pub(crate) async fn call(&self, method: &str, path: &str, body: impl Into<Body>) -> Answer {
         let request = Request::builder()
             .method(method)
             .uri(path)
@@ -81,11 +81,11 @@ impl Api {
         }
     }
 
-    async fn json(&self, method: &str, path: &str, body: Value) -> Answer {
+    pub(crate) async fn json(&self, method: &str, path: &str, body: Value) -> Answer {
         self.call(method, path, body.to_string()).await
     }
 
-    async fn register(&self) -> Answer {
+    pub(crate) async fn register(&self) -> Answer {
         let body = json!({"address": "10.0.0.1:80", "incarnation": "a"});
         self.json("PUT", "/v1/pools/demo/workers/w1", body).await
     }

@@ -2,7 +2,8 @@
 
 use crate::http::Body;
 use admission::message::{
-    ADMIT_PATH, AdmitAnswer, AdmitRequest, Denied, DenyReason, SIDECAR_HEADER, SIDECAR_HEADER_VALUE,
+    ADMIT_GROUP_PATH, AdmitAnswer, AdmitGroupAnswer, AdmitGroupRequest, AdmitRequest, Answer,
+    Denied, DenyReason, SIDECAR_HEADER, SIDECAR_HEADER_VALUE,
 };
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -71,23 +72,27 @@ async fn answer(
     request: Request<Incoming>,
     questions: Questions,
 ) -> Result<Response<Body>, hyper::Error> {
-    let asked = request.uri().path() == ADMIT_PATH;
+    let asked = request.uri().path() == ADMIT_GROUP_PATH;
     let body = request.into_body().collect().await?.to_bytes();
     let mut response = Response::new(Body::default());
     let mark = SIDECAR_HEADER_VALUE.parse().expect("a header's value");
     response.headers_mut().insert(SIDECAR_HEADER, mark);
-    match serde_json::from_slice(&body) {
-        Ok(question) if asked => {
-            let mut questions = questions.lock().unwrap_or_else(PoisonError::into_inner);
-            questions.push(question);
+    let group = serde_json::from_slice::<AdmitGroupRequest>(&body).ok();
+    match group.filter(|_| asked).and_then(|it| it.into_each().ok()) {
+        Some(asked) => {
             let denial = AdmitAnswer::Denied(Denied {
                 reason: DenyReason::PoolFull,
                 retry_after_ms: 1000,
             });
-            let denial = serde_json::to_vec(&denial).expect("a denial");
-            *response.body_mut() = Body::from(denial);
+            let answers = (asked.iter().map(|it| it.lease.seq))
+                .map(|number| Answer::new(number, denial.clone()))
+                .collect();
+            let answer = serde_json::to_vec(&AdmitGroupAnswer { answers }).expect("denials");
+            *response.body_mut() = Body::from(answer);
+            let mut questions = questions.lock().unwrap_or_else(PoisonError::into_inner);
+            questions.extend(asked);
         }
-        Ok(_) | Err(_) => *response.status_mut() = StatusCode::BAD_REQUEST,
+        None => *response.status_mut() = StatusCode::BAD_REQUEST,
     }
     Ok(response)
 }

@@ -37,17 +37,20 @@ fn answer(verdict: Verdict) -> Option<RenewAnswer> {
 
 fn admit(holder: &mut Holder) -> LeaseId {
     let lease = holder.mint();
-    holder.inventory().admitted(&Admitted {
-        worker: "w1".parse().unwrap(),
-        incarnation: "a".parse().unwrap(),
-        address: "10.0.0.1:80".parse().unwrap(),
-        lease: lease.clone(),
-        active: 1,
-        lifetime: 1,
-        probe: false,
-        client: None,
-        affinity: None,
-    });
+    holder.inventory().admitted(
+        &Admitted {
+            worker: "w1".parse().unwrap(),
+            incarnation: "a".parse().unwrap(),
+            address: "10.0.0.1:80".parse().unwrap(),
+            lease: lease.clone(),
+            active: 1,
+            lifetime: 1,
+            probe: false,
+            client: None,
+            affinity: None,
+        },
+        0,
+    );
     lease
 }
 

@@ -36,7 +36,7 @@ fn a_holder_is_proxy_and_epoch() {
 #[test]
 fn random_bytes_make_an_epoch_that_parses() {
     let epoch = Epoch::from_random([0xAB; 16]);
-    assert_eq!(Epoch::parse(epoch.as_str()), Ok(epoch));
+    assert_eq!(Epoch::parse(&epoch.text()), Ok(epoch));
 }
 
 #[test]

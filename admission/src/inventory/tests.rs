@@ -23,17 +23,20 @@ fn admit(inventory: &mut Inventory, worker: &str) -> LeaseId {
 
 fn admit_with(inventory: &mut Inventory, worker: &str, affinity: Option<KeyHash>) -> LeaseId {
     let lease = inventory.mint();
-    inventory.admitted(&Admitted {
-        worker: worker.parse().unwrap(),
-        incarnation: "a".parse().unwrap(),
-        address: "10.0.0.1:80".parse().unwrap(),
-        lease: lease.clone(),
-        active: 1,
-        lifetime: 7,
-        probe: false,
-        client: None,
-        affinity,
-    });
+    inventory.admitted(
+        &Admitted {
+            worker: worker.parse().unwrap(),
+            incarnation: "a".parse().unwrap(),
+            address: "10.0.0.1:80".parse().unwrap(),
+            lease: lease.clone(),
+            active: 1,
+            lifetime: 7,
+            probe: false,
+            client: None,
+            affinity,
+        },
+        0,
+    );
     lease
 }
 
@@ -164,7 +167,7 @@ fn whoever_takes_a_place_vouches_for_its_worker() {
     let [first, second] = ["w1", "w1"].map(|worker| admit(&mut inventory, worker));
     inventory.set_aside(used(&first));
     let again = inventory.take_spare().unwrap();
-    inventory.admitted(&again);
+    inventory.admitted(&again, 0);
     inventory.set_aside(used(&second));
     assert_eq!(inventory.take_spare().unwrap().lease, second);
 }
@@ -175,7 +178,7 @@ fn a_lease_that_was_used_once_is_used() {
     let [first, _witness] = ["w1", "w1"].map(|worker| admit(&mut inventory, worker));
     inventory.set_aside(used(&first));
     let again = inventory.take_spare().unwrap();
-    inventory.admitted(&again);
+    inventory.admitted(&again, 0);
     inventory.ended(Release::unused(again.lease));
     let Some(Delivery::Releases(releases)) = inventory.take_delivery() else {
         panic!("no release");

@@ -161,17 +161,17 @@ impl Ledger {
 
     /// Whether anything is noted of the holder.
     pub fn knows(&self, holder: &HolderId) -> bool {
-        self.holders.contains_key(holder.epoch.as_str())
+        self.holders.contains_key(&*holder.epoch.text())
     }
 
     pub fn holds(&self, holder: &HolderId, number: u64) -> bool {
-        (self.holders.get(holder.epoch.as_str()))
+        (self.holders.get(&*holder.epoch.text()))
             .is_some_and(|record| record.leases.contains_key(&number))
     }
 
     /// How many leases the holder has on the worker, in whichever of its lives.
     pub fn count_on(&self, holder: &HolderId, worker: &WorkerId) -> usize {
-        (self.holders.get(holder.epoch.as_str()))
+        (self.holders.get(&*holder.epoch.text()))
             .into_iter()
             .flat_map(|record| record.leases.values())
             .filter(|lease| lease.worker == *worker)

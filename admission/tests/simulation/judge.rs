@@ -147,7 +147,7 @@ impl World {
         if answer.verdict == Verdict::Stale {
             return;
         }
-        let Some(vm) = self.epochs.get(request.holder.epoch.as_str()).copied() else {
+        let Some(vm) = self.epochs.get(&*request.holder.epoch.text()).copied() else {
             return;
         };
         self.believe(&request.holder);
@@ -176,7 +176,7 @@ impl World {
     /// known at all. Later admits prolong nothing.
     pub(crate) fn believe(&mut self, holder: &HolderId) {
         let now_ms = self.store.ledger.now_ms();
-        if let Some(vm) = self.epochs.get(holder.epoch.as_str()) {
+        if let Some(vm) = self.epochs.get(&*holder.epoch.text()) {
             let vm = &mut self.vms[*vm];
             vm.died_at_ms = vm.died_at_ms.map(|_| now_ms);
             vm.left_at_ms = None;
@@ -185,7 +185,7 @@ impl World {
 
     /// A sidecar has told that it sees the presence.
     pub(crate) fn note_sight(&mut self, holder: &HolderId, number: u64) {
-        let vm = self.epochs[holder.epoch.as_str()];
+        let vm = self.epochs[&*holder.epoch.text()];
         if number > self.vms[vm].presence_over {
             self.believe(holder);
         }
@@ -194,7 +194,7 @@ impl World {
     /// A sidecar has told that the presence ended.
     pub(crate) fn note_end(&mut self, holder: &HolderId, number: u64) {
         let now_ms = self.store.ledger.now_ms();
-        let vm = &mut self.vms[self.epochs[holder.epoch.as_str()]];
+        let vm = &mut self.vms[self.epochs[&*holder.epoch.text()]];
         if number > vm.presence_over {
             vm.presence_over = number;
             // Of an earlier one it says nothing.

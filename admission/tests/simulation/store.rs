@@ -115,7 +115,7 @@ impl World {
         let vm = |world: &Self, holder: &admission::id::HolderId| {
             world
                 .epochs
-                .get(holder.epoch.as_str())
+                .get(&*holder.epoch.text())
                 .copied()
                 .unwrap_or_default()
         };

@@ -140,7 +140,7 @@ impl World {
             match effect {
                 Effect::Route(admitted) => {
                     self.note_reuse(stream, admitted.lease.seq);
-                    self.vms[vm].holder.inventory().admitted(&admitted);
+                    self.vms[vm].holder.inventory().admitted(&admitted, 0);
                     self.route(
                         stream,
                         admitted.worker.as_str(),

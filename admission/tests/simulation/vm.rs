@@ -61,7 +61,7 @@ impl World {
             on_outage: self.on_outage,
         };
         let pool = PoolName::parse("pool").unwrap();
-        self.epochs.insert(id.epoch.as_str().to_owned(), index);
+        self.epochs.insert(id.epoch.to_string(), index);
         self.vms.push(Vm {
             envoy,
             state: VmState::Alive,

@@ -27,8 +27,8 @@ use crate::presence::Presences;
 use crate::settings::{Api, Settings, WorkerRules};
 use crate::store::Store;
 use admission::message::{
-    ADMIT_PATH, BIND_PATH, ErrorAnswer, OBSERVE_PATH, PRESENCE_PATH, RELEASE_PATH, RENEW_PATH,
-    SIDECAR_HEADER, SIDECAR_HEADER_VALUE,
+    ADMIT_GROUP_PATH, ADMIT_PATH, BIND_PATH, ErrorAnswer, OBSERVE_PATH, PRESENCE_PATH,
+    RELEASE_PATH, RENEW_PATH, SIDECAR_HEADER, SIDECAR_HEADER_VALUE,
 };
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::from_fn;
@@ -128,10 +128,16 @@ impl App {
         let result = tokio::time::timeout(budget, work)
             .await
             .unwrap_or_else(|_| Err(late()));
-        if result.as_ref().is_err_and(StoreError::is_outage) {
-            self.metrics.store_failed();
+        if let Err(error) = &result {
+            self.count_failure(error);
         }
         result.map_err(ApiError::Store)
+    }
+
+    fn count_failure(&self, error: &StoreError) {
+        if error.is_outage() {
+            self.metrics.store_failed();
+        }
     }
 }
 
@@ -168,6 +174,7 @@ fn routes(api: Api) -> Router<App> {
     match api {
         Api::Data => router
             .route(ADMIT_PATH, post(admit::admit))
+            .route(ADMIT_GROUP_PATH, post(admit::admit_group))
             .route(RELEASE_PATH, post(release::release))
             .route(OBSERVE_PATH, post(observe::observe))
             .route(BIND_PATH, post(bind::bind))

@@ -1,7 +1,7 @@
 //! Where Redis is and how it is entered.
 
 use crate::link::address::Topology;
-use crate::store::GROUP_MAX;
+use admission::message::GROUP_MAX;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;

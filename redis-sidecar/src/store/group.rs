@@ -8,9 +8,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
-/// A script stays below a millisecond with so many. `lua/admit.lua` has the same limit.
-pub const GROUP_MAX: usize = 32;
-
 /// Groups of one pool on their way at once: with one, Redis would be idle while its answer is read.
 const ON_THEIR_WAY_MAX: usize = 2;
 

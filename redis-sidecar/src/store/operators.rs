@@ -45,7 +45,7 @@ impl Store {
             epochs.extend(page);
             next = cursor;
         }
-        epochs.sort_by(|a, b| a.as_str().cmp(b.as_str()));
+        epochs.sort();
         epochs.dedup();
         Ok(epochs)
     }

@@ -60,6 +60,21 @@ fn admit(dice: &mut fastrand::Rng) -> Value {
     body
 }
 
+fn admit_group(dice: &mut fastrand::Rng) -> Value {
+    let epoch = dice.epoch();
+    let questions: Vec<Value> = (0..dice.usize(1..6))
+        .map(|_| {
+            let (key, bytes) = (dice.key(), dice.number());
+            let mut question = json!({"number": dice.u64(1..40)});
+            perhaps(dice, &mut question, "bytes", json!(bytes));
+            perhaps(dice, &mut question, "client", json!(key));
+            perhaps(dice, &mut question, "affinity", json!({"key": key}));
+            question
+        })
+        .collect();
+    json!({"pool": "demo", "holder": holder(&epoch), "questions": questions})
+}
+
 fn release(dice: &mut fastrand::Rng) -> Value {
     let epoch = dice.epoch();
     let releases: Vec<Value> = (0..dice.usize(1..5))
@@ -155,7 +170,8 @@ fn atomic(dice: &mut fastrand::Rng) -> Value {
 fn call(dice: &mut fastrand::Rng) -> Call {
     let worker = format!("/v1/pools/demo/workers/{}", dice.worker());
     let (method, path, body) = match dice.u8(..32) {
-        0..10 => ("POST", "/v1/admit".into(), admit(dice)),
+        0..6 => ("POST", "/v1/admit".into(), admit(dice)),
+        6..10 => ("POST", "/v1/admit/group".into(), admit_group(dice)),
         10..15 => ("POST", "/v1/release".into(), release(dice)),
         15..17 => ("POST", "/v1/observe".into(), observe(dice)),
         17..20 => ("POST", "/v1/renew".into(), renew(dice)),

@@ -50,7 +50,7 @@ fn a_place_that_is_left_in_an_outage_is_taken_again_with_the_same_lease() {
     assert_eq!(again.lease, leases[1]);
     assert_eq!(again.worker.as_str(), "w1");
     assert_eq!(holder.reuse(4000), None, "once");
-    holder.inventory().admitted(&again);
+    holder.inventory().admitted(&again, 0);
     let (pool, id) = (holder.pool().clone(), holder.id().clone());
     let held = holder.inventory().beat(&pool, &id, false).held.unwrap();
     assert_eq!(held.count, 2);
@@ -140,7 +140,7 @@ fn when_the_outage_is_over_what_is_not_in_use_ends() {
     end(&mut holder, &leases[1], 3000);
     end(&mut holder, &leases[2], 3000);
     let again = holder.reuse(4000).unwrap();
-    holder.inventory().admitted(&again);
+    holder.inventory().admitted(&again, 0);
     let beat = beat_in(holder.due(400_000)).unwrap().beat;
     holder.beat_answered(beat, answer(Verdict::Kept), 401_000);
     let ended = ended(&mut holder);

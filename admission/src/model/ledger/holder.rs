@@ -36,7 +36,7 @@ impl Ledger {
     /// A holder's record. Whoever is new is believed for as long as if it had beaten now.
     pub(super) fn holder(&mut self, id: &HolderId) -> &mut Holder {
         let now_ms = self.now_ms;
-        (self.holders.entry(id.epoch.as_str().to_owned())).or_insert_with(|| Holder {
+        (self.holders.entry(id.epoch.to_string())).or_insert_with(|| Holder {
             id: id.clone(),
             beat: 0,
             asking: BTreeSet::new(),
@@ -76,7 +76,7 @@ impl Ledger {
         let same = request.held.is_none_or(|held| held == spoken_for);
         let told_all = request.rebuild == self.rebuild_number();
         if same && request.held.is_some() && told_all {
-            self.note_report(request.holder.epoch.as_str());
+            self.note_report(&request.holder.epoch.text());
         }
         self.answer_renew(if same { Verdict::Kept } else { Verdict::List }, lost)
     }
@@ -92,7 +92,7 @@ impl Ledger {
 
     /// The numbers of the leases that this beat speaks for; none when it is not the last any more.
     pub fn listed(&self, holder: &HolderId, beat: u64) -> Option<Vec<u64>> {
-        let record = self.holders.get(holder.epoch.as_str())?;
+        let record = self.holders.get(&*holder.epoch.text())?;
         (record.beat == beat).then(|| {
             record
                 .leases
@@ -104,7 +104,7 @@ impl Ledger {
 
     /// Takes in what the holder lists and the store lacks. Returns whether the beat is still the last.
     pub fn reassert(&mut self, holder: &HolderId, beat: u64, place: &Place) -> bool {
-        let epoch = holder.epoch.as_str();
+        let epoch = &*holder.epoch.text();
         if self.guards.reassert_needs_last_beat && !self.is_last(epoch, beat) {
             return false;
         }
@@ -136,7 +136,7 @@ impl Ledger {
 
     /// Lets go what the holder does not list. Returns whether the beat is still the last.
     pub fn renounce(&mut self, holder: &HolderId, beat: u64, numbers: &[u64]) -> bool {
-        let epoch = holder.epoch.as_str();
+        let epoch = &*holder.epoch.text();
         if !self.is_last(epoch, beat) {
             return false;
         }
@@ -173,7 +173,7 @@ impl Ledger {
                 record.open = true;
                 record.closing_at_ms = None;
                 record.vouched_at_ms = Some(now_ms);
-                self.await_report(holder.epoch.as_str());
+                self.await_report(&holder.epoch.text());
             }
             Presence::Ended => {
                 // Said twice, it does not begin again.

@@ -26,7 +26,7 @@ const RETRY_AFTER_MS: u64 = 1000;
 
 impl Ledger {
     pub fn admit(&mut self, request: &AdmitRequest) -> AdmitAnswer {
-        let epoch = request.holder.epoch.as_str();
+        let epoch = &*request.holder.epoch.text();
         let number = request.lease.seq;
         // Also what it still holds: all of it is being taken, step by step.
         let record = self.holders.get(epoch);
@@ -89,7 +89,7 @@ impl Ledger {
     }
 
     fn held(&self, request: &AdmitRequest) -> Option<Admitted> {
-        let record = self.holders.get(request.holder.epoch.as_str())?;
+        let record = self.holders.get(&*request.holder.epoch.text())?;
         let lease = record.leases.get(&request.lease.seq)?;
         let life = (lease.worker.clone(), lease.incarnation.clone());
         let life = self.lives.get(&life)?;
@@ -107,7 +107,7 @@ impl Ledger {
     }
 
     pub fn release(&mut self, request: &ReleaseRequest) -> ReleaseAnswer {
-        let epoch = request.holder.epoch.as_str();
+        let epoch = &*request.holder.epoch.text();
         let mut held = Vec::new();
         for release in &request.releases {
             let number = release.lease.seq;

@@ -44,7 +44,7 @@ impl Ledger {
 
     /// Looks at a holder. Returns whether there is more to take.
     pub fn reclaim(&mut self, holder: &HolderId) -> bool {
-        let epoch = holder.epoch.as_str();
+        let epoch = &*holder.epoch.text();
         let Some(fate) = self.holders.get(epoch).map(|record| self.fate(record)) else {
             return false;
         };

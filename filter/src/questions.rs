@@ -1,0 +1,95 @@
+//! Questions for leases. Streams leave theirs here; the root asks them together, because only the root hears
+//! every answer: a stream may be gone before it comes.
+
+use crate::host;
+use crate::sidecar;
+use crate::vm::{Turn, Vm};
+use admission::asks::{Ask, Group, PATIENCE_US};
+use admission::lifecycle::{Event, Lifecycle};
+use admission::message::AdmitAnswer;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+const AT_ONCE: Duration = Duration::from_millis(1);
+const PATIENCE: Duration = Duration::from_micros(PATIENCE_US);
+
+impl Vm {
+    /// For the stream in effect.
+    pub(crate) fn ask(&self, context: u32, number: u64) {
+        let ask = Ask {
+            stream: context,
+            question: sidecar::question(self, number),
+            traced: sidecar::is_traced(),
+        };
+        let now_us = host::now_us();
+        self.asks.borrow_mut().add(ask, now_us);
+        self.call_root_for_asks(now_us);
+    }
+
+    /// Not from here: Envoy would tell the answer to the stream that is in effect.
+    fn call_root_for_asks(&self, now_us: u64) {
+        if !self.asks.borrow().is_due(now_us) {
+            // An answer on its way makes room; if none comes, a tick does.
+            return self.tick_within(PATIENCE);
+        }
+        if !self.root_called.replace(true) && host::call_root(self.queue).is_err() {
+            self.tick_within(AT_ONCE);
+        }
+    }
+
+    /// The root was called.
+    pub(crate) fn root_comes(&self) {
+        host::empty_queue(self.queue);
+        self.root_called.set(false);
+    }
+
+    /// The next questions to be asked with one call, if they are due.
+    pub(crate) fn next_asks(&self) -> Option<Group> {
+        self.asks.borrow_mut().take(host::now_us())
+    }
+
+    /// The answers to a group of questions have come: to some, or to none.
+    pub(crate) fn answer_group(
+        &self,
+        root: u32,
+        group: Group,
+        mut answers: Vec<(u64, AdmitAnswer)>,
+    ) {
+        self.asks.borrow_mut().ended(group.call);
+        for ask in group.asks {
+            let number = ask.question.number;
+            let answer = (answers.iter())
+                .position(|(known, _)| *known == number)
+                .map(|place| answers.swap_remove(place).1);
+            // Otherwise the stream is gone, and its end has said what is to be said.
+            if let Some(lifecycle) = self.waiting_for(ask.stream, number)
+                && host::act_for(ask.stream).is_ok()
+            {
+                self.answer(ask.stream, &lifecycle, answer);
+            }
+        }
+        let _ = host::act_for(root);
+    }
+
+    fn answer(
+        &self,
+        context: u32,
+        lifecycle: &Rc<RefCell<Lifecycle>>,
+        answer: Option<AdmitAnswer>,
+    ) {
+        // After a stop of the whole process, an old answer may be heard before any timer is.
+        let event = if self.is_overdue(context) {
+            self.unanswered(lifecycle, Event::Overdue)
+        } else {
+            match answer {
+                Some(answer) => Event::Answered {
+                    answer,
+                    now_us: host::now_us(),
+                },
+                None => self.unanswered(lifecycle, Event::Failed),
+            }
+        };
+        self.handle(context, lifecycle, event, Turn::Later);
+    }
+}
