@@ -4,11 +4,13 @@
 use crate::message::{GROUP_MAX, Question};
 use std::collections::VecDeque;
 
-/// Calls under way at once. With one, questions would wait while its answer is on its way back.
-const CALLS_MAX: usize = 2;
-/// For longer than this no question waits for company: calls that take so long tell of trouble, and what is asked
-/// meanwhile is to be answered in time all the same.
-pub const PATIENCE_US: u64 = 5_000;
+/// So many that wait are worth a call of their own, even if others are under way.
+const WORTH_A_CALL: usize = 8;
+/// Calls under way at once, but for those whose patience has ended.
+const CALLS_MAX: usize = 4;
+/// For longer than this no question waits for company: calls that take so long are slow, or tell of trouble, and
+/// what is asked meanwhile is to be answered in time all the same.
+pub const PATIENCE_US: u64 = 2_000;
 /// What the keys of one call may have together. The sidecar reads no more than 20 KiB at once, and JSON may write a
 /// byte with six characters; a question's own keys always fit.
 const KEY_BYTES_MAX: usize = 2048;
@@ -57,10 +59,11 @@ impl Asks {
 
     /// Whether somebody is to be asked for now.
     pub fn is_due(&self, now_us: u64) -> bool {
-        let first = self.waiting.front();
-        first.is_some_and(|first| {
-            self.under_way.len() < CALLS_MAX || first.ask.traced || first.waited_enough(now_us)
-        })
+        let Some(first) = self.waiting.front() else {
+            return false;
+        };
+        let worth = self.waiting.len() >= WORTH_A_CALL && self.under_way.len() < CALLS_MAX;
+        self.under_way.is_empty() || worth || first.ask.traced || first.waited_enough(now_us)
     }
 
     pub fn is_empty(&self) -> bool {

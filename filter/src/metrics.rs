@@ -1,15 +1,20 @@
 //! The filter's own figures, in Envoy's /stats under `wasmcustom.berth.`. Several VMs share each of
-//! them, so a gauge is only ever moved by differences.
+//! them, so a gauge is only ever moved by differences. What every request changes is added up here, and Envoy is
+//! told by the root, now and then.
 
 use crate::host;
 use admission::holder::News;
 use admission::message::DenyReason;
 use admission::reply::Refusal;
+use std::cell::Cell;
 
 type Metric = Option<u32>;
 
 pub(crate) struct Metrics {
     admitted: Metric,
+    /// Not told yet.
+    more_admitted: Cell<i64>,
+    more_active: Cell<i64>,
     denied: Vec<(DenyReason, Metric)>,
     outages: Metric,
     overdue: Metric,
@@ -33,6 +38,8 @@ impl Metrics {
         };
         Self {
             admitted: host::define_counter("berth.admitted"),
+            more_admitted: Cell::new(0),
+            more_active: Cell::new(0),
             denied: DenyReason::ALL.into_iter().map(denied).collect(),
             outages: host::define_counter("berth.outages"),
             overdue: host::define_counter("berth.overdue"),
@@ -50,7 +57,20 @@ impl Metrics {
     }
 
     pub(crate) fn admitted(&self) {
-        host::add_to_metric(self.admitted, 1);
+        let more = self.more_admitted.get().saturating_add(1);
+        self.more_admitted.set(more);
+    }
+
+    /// Tells Envoy what was added up.
+    pub(crate) fn tell(&self) {
+        for (metric, more) in [
+            (self.admitted, self.more_admitted.take()),
+            (self.active, self.more_active.take()),
+        ] {
+            if more != 0 {
+                host::add_to_metric(metric, more);
+            }
+        }
     }
 
     pub(crate) fn refused(&self, refusal: Refusal) {
@@ -75,9 +95,8 @@ impl Metrics {
 
     /// Places taken or given back.
     pub(crate) fn hold(&self, difference: i64) {
-        if difference != 0 {
-            host::add_to_metric(self.active, difference);
-        }
+        let more = self.more_active.get().saturating_add(difference);
+        self.more_active.set(more);
     }
 
     /// A session that was ended because its lease was lost.

@@ -3,7 +3,7 @@
 
 use crate::host;
 use crate::sidecar;
-use crate::vm::{Turn, Vm};
+use crate::vm::{Moment, Turn, Vm};
 use admission::asks::{Ask, Group, PATIENCE_US};
 use admission::lifecycle::{Event, Lifecycle};
 use admission::message::AdmitAnswer;
@@ -16,13 +16,12 @@ const PATIENCE: Duration = Duration::from_micros(PATIENCE_US);
 
 impl Vm {
     /// For the stream in effect.
-    pub(crate) fn ask(&self, context: u32, number: u64) {
+    pub(crate) fn ask(&self, context: u32, number: u64, now_us: u64) {
         let ask = Ask {
             stream: context,
             question: sidecar::question(self, number),
             traced: sidecar::is_traced(),
         };
-        let now_us = host::now_us();
         self.asks.borrow_mut().add(ask, now_us);
         self.call_root_for_asks(now_us);
     }
@@ -57,6 +56,7 @@ impl Vm {
         mut answers: Vec<(u64, AdmitAnswer)>,
     ) {
         self.asks.borrow_mut().ended(group.call);
+        let moment = Moment::of(Turn::Later);
         for ask in group.asks {
             let number = ask.question.number;
             let answer = (answers.iter())
@@ -66,7 +66,7 @@ impl Vm {
             if let Some(lifecycle) = self.waiting_for(ask.stream, number)
                 && host::act_for(ask.stream).is_ok()
             {
-                self.answer(ask.stream, &lifecycle, answer);
+                self.answer(ask.stream, &lifecycle, answer, moment);
             }
         }
         let _ = host::act_for(root);
@@ -77,19 +77,18 @@ impl Vm {
         context: u32,
         lifecycle: &Rc<RefCell<Lifecycle>>,
         answer: Option<AdmitAnswer>,
+        moment: Moment,
     ) {
+        let now_us = moment.now_us;
         // After a stop of the whole process, an old answer may be heard before any timer is.
-        let event = if self.is_overdue(context) {
-            self.unanswered(lifecycle, Event::Overdue)
+        let event = if self.is_overdue(context, now_us) {
+            self.unanswered(lifecycle, Event::Overdue, now_us)
         } else {
             match answer {
-                Some(answer) => Event::Answered {
-                    answer,
-                    now_us: host::now_us(),
-                },
-                None => self.unanswered(lifecycle, Event::Failed),
+                Some(answer) => Event::Answered { answer, now_us },
+                None => self.unanswered(lifecycle, Event::Failed, now_us),
             }
         };
-        self.handle(context, lifecycle, event, Turn::Later);
+        self.handle(context, lifecycle, event, moment);
     }
 }

@@ -87,14 +87,6 @@ impl Root {
         }
         vm.tell_dropped();
     }
-
-    /// Requests first: somebody waits for them.
-    fn work(&mut self, vm: &Vm) {
-        vm.answer_overdue(self.context);
-        self.ask(vm);
-        self.run_errands(vm);
-        vm.rest();
-    }
 }
 
 /// Nobody answered, or it was no answer of a sidecar.
@@ -140,13 +132,14 @@ impl Context for Root {
             Call::Asks(group) => {
                 let answers = sidecar::admit_answers(headers, &vm.id.epoch);
                 vm.answer_group(self.context, group, answers);
+                // News waits for a tick, and for company.
+                return self.ask(&vm);
             }
             Call::News(news) if sidecar::is_answered(headers) => answered(&vm, news),
             Call::News(news) if sidecar::is_rejected(headers) => rejected(&vm, news),
             Call::News(news) => failed(&vm, news),
         }
-        // Under steady load answers come faster than ticks, and each puts the next tick off.
-        self.work(&vm);
+        self.run_errands(&vm);
     }
 }
 
@@ -171,7 +164,11 @@ impl RootContext for Root {
 
     fn on_tick(&mut self) {
         if let Some(vm) = self.vm.clone() {
-            self.work(&vm);
+            vm.answer_overdue(self.context);
+            self.ask(&vm);
+            self.run_errands(&vm);
+            vm.metrics.tell();
+            vm.rest();
         }
     }
 

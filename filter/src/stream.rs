@@ -1,6 +1,6 @@
 //! One HTTP stream: Envoy's callbacks become events.
 
-use crate::vm::{Turn, Vm};
+use crate::vm::{Moment, Turn, Vm};
 use crate::{host, routing, sidecar};
 use admission::carried;
 use admission::config::Bind;
@@ -29,8 +29,8 @@ impl Stream {
         }
     }
 
-    fn handle(&self, event: Event) {
-        (self.vm).handle(self.context, &self.lifecycle, event, Turn::Later);
+    fn handle(&self, event: Event, moment: Moment) -> Action {
+        (self.vm).handle(self.context, &self.lifecycle, event, moment)
     }
 
     fn affinity_news(&self) -> AffinityNews {
@@ -53,11 +53,13 @@ impl Stream {
         if self.lifecycle.borrow().is_over() {
             return;
         }
-        self.handle(Event::Ended {
+        let moment = Moment::of(Turn::Later);
+        let event = Event::Ended {
             flags: host::response_flags(),
             traffic: host::traffic(),
-            now_us: host::now_us(),
-        });
+            now_us: moment.now_us,
+        };
+        self.handle(event, moment);
     }
 }
 
@@ -65,7 +67,7 @@ impl Context for Stream {
     fn on_http_call_response(&mut self, _token: u32, headers: usize, _body: usize, _: usize) {
         // The only call that a stream makes itself: it waits for the answer as long as it lives.
         self.vm.bound(sidecar::is_bound(headers));
-        self.handle(Event::Bound);
+        self.handle(Event::Bound, Moment::of(Turn::Later));
     }
 
     fn on_done(&mut self) -> bool {
@@ -88,11 +90,12 @@ impl HttpContext for Stream {
             upgrade: host::request_header("upgrade").unwrap_or_default(),
         };
         self.unbinds = inspect::unbinds(config, &request.path);
+        let moment = Moment::of(Turn::Now);
         let event = match demand(config, &request) {
             Demand::Pass => Event::Passed,
-            demand @ (Demand::Upgrade | Demand::Request) => self.vm.begin(demand),
+            demand @ (Demand::Upgrade | Demand::Request) => self.vm.begin(demand, moment.now_us),
         };
-        (self.vm).handle(self.context, &self.lifecycle, event, Turn::Now)
+        self.handle(event, moment)
     }
 
     fn on_http_response_headers(&mut self, _headers: usize, _end_of_stream: bool) -> Action {
@@ -103,13 +106,14 @@ impl HttpContext for Stream {
         let status = host::response_header(":status")
             .and_then(|status| std::str::from_utf8(&status).ok()?.parse().ok())
             .unwrap_or(0);
+        let moment = Moment::of(Turn::Now);
         let event = Event::Responding {
             status,
             author: host::response_author(),
-            now_us: host::now_us(),
+            now_us: moment.now_us,
             affinity: self.affinity_news(),
         };
-        (self.vm).handle(self.context, &self.lifecycle, event, Turn::Now);
+        self.handle(event, moment);
         if self.lifecycle.borrow().is_binding() {
             Action::Pause
         } else {

@@ -45,6 +45,20 @@ pub(crate) enum Turn {
     Later,
 }
 
+/// When a callback runs. The clock is read once for each: every look at it is a call on Envoy.
+#[derive(Clone, Copy)]
+pub(crate) struct Moment {
+    pub(crate) turn: Turn,
+    pub(crate) now_us: u64,
+}
+
+impl Moment {
+    pub(crate) fn of(turn: Turn) -> Self {
+        let now_us = host::now_us();
+        Self { turn, now_us }
+    }
+}
+
 struct Waiting {
     lifecycle: Rc<RefCell<Lifecycle>>,
     since_us: u64,
@@ -80,8 +94,7 @@ impl Vm {
     }
 
     /// A request needs a lease: it is asked for, or there is a place at hand.
-    pub(crate) fn begin(&self, demand: Demand) -> Event {
-        let now_us = host::now_us();
+    pub(crate) fn begin(&self, demand: Demand, now_us: u64) -> Event {
         let mut holder = self.holder.borrow_mut();
         let at_hand = if sidecar::is_bound_somewhere(self) {
             None
@@ -105,12 +118,16 @@ impl Vm {
     }
 
     /// Nobody answered the stream's question: there may be a place at hand all the same.
-    pub(crate) fn unanswered(&self, lifecycle: &RefCell<Lifecycle>, otherwise: Event) -> Event {
+    pub(crate) fn unanswered(
+        &self,
+        lifecycle: &RefCell<Lifecycle>,
+        otherwise: Event,
+        now_us: u64,
+    ) -> Event {
         // A place that nobody waits for would be lost.
         if !lifecycle.borrow().is_asking() {
             return otherwise;
         }
-        let now_us = host::now_us();
         if sidecar::is_bound_somewhere(self) {
             self.holder.borrow_mut().bound_ask_failed(now_us);
             return otherwise;
@@ -131,7 +148,7 @@ impl Vm {
         context: u32,
         lifecycle: &Rc<RefCell<Lifecycle>>,
         event: Event,
-        turn: Turn,
+        moment: Moment,
     ) -> Action {
         let (asked, was_holding) = {
             let lifecycle = lifecycle.borrow();
@@ -150,7 +167,7 @@ impl Vm {
                 .entry(context)
                 .or_insert_with(|| Waiting {
                     lifecycle: lifecycle.clone(),
-                    since_us: host::now_us(),
+                    since_us: moment.now_us,
                 });
         } else if asked.is_some() {
             self.waiting.borrow_mut().remove(&context);
@@ -158,18 +175,18 @@ impl Vm {
         }
         let mut action = Action::Pause;
         for effect in effects {
-            self.note(context, asked, &effect);
+            self.note(context, asked, &effect, moment.now_us);
             let binds = matches!(effect, Effect::Bind { .. });
-            match self.carry_out(context, effect, turn) {
+            match self.carry_out(context, effect, moment) {
                 Ok(Action::Continue) => action = Action::Continue,
                 Ok(_) => {}
                 Err(_) => {
                     let event = if binds {
                         Event::Bound
                     } else {
-                        self.unanswered(lifecycle, Event::Failed)
+                        self.unanswered(lifecycle, Event::Failed, moment.now_us)
                     };
-                    action = self.handle(context, lifecycle, event, turn);
+                    action = self.handle(context, lifecycle, event, moment);
                 }
             }
         }
@@ -177,7 +194,7 @@ impl Vm {
     }
 
     /// Keeps the inventory in step. `asked` is the lease that the stream waited for until now.
-    fn note(&self, context: u32, asked: Option<u64>, effect: &Effect) {
+    fn note(&self, context: u32, asked: Option<u64>, effect: &Effect, now_us: u64) {
         let mut holder = self.holder.borrow_mut();
         match effect {
             Effect::Route(admitted) => {
@@ -185,7 +202,7 @@ impl Vm {
             }
             Effect::Refuse(Refusal::Denied { reason, .. }) => {
                 if let Some(number) = asked {
-                    holder.denied(number, *reason, host::now_us());
+                    holder.denied(number, *reason, now_us);
                 }
             }
             Effect::Redirect(_) => {
@@ -195,7 +212,7 @@ impl Vm {
             }
             Effect::Observe(observation) => holder.inventory().observe(observation.clone()),
             Effect::Release(release) => {
-                holder.ended(release.clone(), host::now_us());
+                holder.ended(release.clone(), now_us);
             }
             Effect::Refuse(Refusal::Outage | Refusal::Overdue | Refusal::TooManyHops)
             | Effect::Pass
@@ -206,10 +223,11 @@ impl Vm {
     }
 
     /// An error means that the stream cannot go on as decided.
-    fn carry_out(&self, context: u32, effect: Effect, turn: Turn) -> Result<Action, Status> {
+    fn carry_out(&self, context: u32, effect: Effect, moment: Moment) -> Result<Action, Status> {
+        let Moment { turn, now_us } = moment;
         match effect {
             Effect::Pass => return Ok(Action::Continue),
-            Effect::Ask(lease) => self.ask(context, lease.seq),
+            Effect::Ask(lease) => self.ask(context, lease.seq, now_us),
             Effect::Route(admitted) => {
                 self.metrics.admitted();
                 // If this fails, the stream holds its lease all the same; its end gives it back.
@@ -370,8 +388,7 @@ impl Vm {
     }
 
     /// Whether the stream waits for an answer that would come too late.
-    pub(crate) fn is_overdue(&self, context: u32) -> bool {
-        let now_us = host::now_us();
+    pub(crate) fn is_overdue(&self, context: u32, now_us: u64) -> bool {
         let waiting = self.waiting.borrow();
         (waiting.get(&context)).is_some_and(|waiting| self.waited_too_long(waiting, now_us))
     }
@@ -383,15 +400,15 @@ impl Vm {
 
     /// Answers the streams that waited too long, in the place of a sidecar that never did.
     pub(crate) fn answer_overdue(&self, root: u32) {
-        let now_us = host::now_us();
+        let moment = Moment::of(Turn::Later);
         let overdue: Vec<_> = (self.waiting.borrow().iter())
-            .filter(|(_, waiting)| self.waited_too_long(waiting, now_us))
+            .filter(|(_, waiting)| self.waited_too_long(waiting, moment.now_us))
             .map(|(&context, waiting)| (context, waiting.lifecycle.clone()))
             .collect();
         for (context, lifecycle) in overdue {
             if host::act_for(context).is_ok() {
-                let event = self.unanswered(&lifecycle, Event::Overdue);
-                self.handle(context, &lifecycle, event, Turn::Later);
+                let event = self.unanswered(&lifecycle, Event::Overdue, moment.now_us);
+                self.handle(context, &lifecycle, event, moment);
             }
         }
         let _ = host::act_for(root);
