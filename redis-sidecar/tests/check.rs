@@ -51,6 +51,7 @@ fn each_rule_finds_its_bad_example_and_nothing_in_its_good_one() {
 fn other_spellings_are_found_as_well() {
     const RELOAD: &str = "failure_policy: FAIL_RELOAD";
     const ROUTE: &str = "cluster: berth_workers, timeout: 0s";
+    const TIMEOUT: &str = "connect_timeout: 0.5s";
     let directory = tempfile::tempdir().expect("a directory");
     for (part, spelled, rules) in [
         (RELOAD, "fail_open: true", &["fail-open"][..]),
@@ -64,6 +65,9 @@ fn other_spellings_are_found_as_well() {
             &["plugin-configuration"],
         ),
         ("idle_timeout: 0s", "idle_timeout: 60s", &["idle-timeout"]),
+        (TIMEOUT, "connectTimeout: 0.999s", &[]),
+        (TIMEOUT, "connectTimeout: 1s", &["worker-timeout"]),
+        (TIMEOUT, "alt_stat_name: workers", &["worker-timeout"]),
         (
             ROUTE,
             "cluster: berth_workers, idle_timeout: 1s",

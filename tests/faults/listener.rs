@@ -89,8 +89,7 @@ async fn a_hot_restart_loses_no_lease_and_doubles_none() {
     let probes = prober.stop().await;
     Promise::new(16, "hot restart: without an admission", 2000).kept_in(probes.longest_gap());
     let mut new = fleet.sessions(SESSIONS).await;
-    let refused = fleet.client().websocket("/").await.refused();
-    assert_eq!(refused.reason.as_deref(), Some("pool_full"));
+    fleet.assert_full(0).await;
     assert_eq!(fleet.alive(&mut old).await, SESSIONS);
     assert!(former.ended().is_none(), "both go on side by side");
     let ended = async || {

@@ -8,7 +8,7 @@ use admission::message::{
 use harness::api::{Api, PoolView, test_holder};
 use harness::client::UPGRADE;
 use harness::fleet::pool;
-use harness::{Fleet, Promise, RunningFleet};
+use harness::{Fleet, Promise, RunningFleet, close_all};
 use std::time::{Duration, Instant};
 
 fn lease(number: u64) -> LeaseId {
@@ -160,13 +160,13 @@ async fn late_lost_and_torn_messages_leave_nothing_behind() {
 #[tokio::test]
 async fn a_release_that_the_store_breaks_on_is_told_by_the_next_beat() {
     let fleet = Fleet::new().as_shipped().up().await;
-    let session = fleet.client().websocket("/").await.admitted();
+    let sessions = fleet.sessions(1).await;
     fleet.told().await;
     fleet
         .redis
         .told("HSET ws:{demo}:live report:worker-1 x")
         .await;
-    session.close().await;
+    close_all(sessions).await;
     harness::eventually("the release is given up", async || {
         fleet.envoys[0].stat("berth.dropped").await == 1
     })

@@ -34,6 +34,37 @@ async fn a_proxy_that_is_asked_to_end_gives_a_thousand_places_back() {
     scenario::places_return(&mut fleet, Fault::Ended(FIRST), promise).await;
 }
 
+/// A proxy and the sidecar beside it are gone at the same moment, so nobody tells: only time does, from the
+/// proxy's last beat on.
+#[tokio::test]
+async fn a_host_that_is_lost_without_a_word_gives_its_places_back() {
+    const HELD: usize = 20;
+    let fleet = Fleet::new().as_shipped().envoys(2).max_concurrent(100);
+    let fleet = fleet.up().await;
+    let _sessions = fleet.sessions_of(1, HELD).await;
+    fleet.told().await;
+    let host = [&fleet.sidecars[1].process, &fleet.envoys[1].process];
+    for process in host {
+        process.freeze().await;
+    }
+    let start = Instant::now();
+    for process in host {
+        process.kill();
+    }
+    // What was heard last is believed; a beat may be 3.6 s old.
+    let believed = Duration::from_secs(8);
+    fleet
+        .stays(believed, "all places are kept", |pool| {
+            pool.active == HELD as u64
+        })
+        .await;
+    let promise = Promise::new(1, "host lost without a word, 20 sessions", 16_000);
+    let all_back = async || fleet.is_exact(0).await;
+    promise.kept_since(start, all_back).await;
+    assert!(fleet.view().await.repaired("reclaimed_ttl") >= 1);
+    fleet.assert_consistent().await;
+}
+
 /// A stopped proxy keeps its places for as long as it takes.
 async fn assert_keeps_places_stopped_for(stopped: Duration) {
     let (mut fleet, sessions) = fleet_with_sessions(40).await;

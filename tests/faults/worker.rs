@@ -44,8 +44,7 @@ async fn late_releases_of_a_dead_worker_s_sessions_free_nothing_of_the_next() {
         .await;
     assert_eq!(fleet.view().await.workers[0].lifetime, 3);
     let more = fleet.sessions(2).await;
-    let refused = fleet.client().websocket("/").await.refused();
-    assert_eq!(refused.reason.as_deref(), Some("pool_full"));
+    fleet.assert_full(0).await;
     fleet.assert_consistent().await;
     drop((new, more));
 }

@@ -74,6 +74,24 @@ fn envoy_accepts_the_image_s_file() {
     assert_eq!(validate(&config), Ok(()));
 }
 
+/// .dockerignore lets through only what it names.
+#[test]
+fn what_builds_the_images_is_sent_to_the_engine() {
+    let read = |file: &str| std::fs::read_to_string(paths::top().join(file)).unwrap();
+    let (builds, sent) = (read("docker/build.sh"), read(".dockerignore"));
+    let words = builds.split(|letter: char| letter.is_whitespace() || letter == '"');
+    let scripts: Vec<&str> = words.filter(|word| word.starts_with("scripts/")).collect();
+    assert!(scripts.len() >= 2, "{scripts:?}");
+    for script in scripts {
+        // A comment names one that runs outside.
+        let outside = script.starts_with("scripts/images.sh");
+        assert!(
+            outside || sent.contains(&format!("!/{script}\n")),
+            "{script}"
+        );
+    }
+}
+
 #[test]
 fn berth_check_finds_nothing_in_the_images_files() {
     let checked = Command::new(paths::program("berth"))

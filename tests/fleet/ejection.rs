@@ -2,11 +2,15 @@
 
 use admission::message::{AdmitAnswer, Use};
 use harness::api::{PoolView, WorkerState};
-use harness::client::Refused;
+use harness::client::{Client, Refused};
 use harness::load::Attempt;
 use harness::worker::Worker;
-use harness::{Fleet, Load, RouteBy, RunningFleet, Visit};
+use harness::{Fleet, Load, RouteBy, RunningFleet, Visit, paths};
+use serde_json::Value;
+use std::net::SocketAddr;
 use std::time::Duration;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::time::timeout;
 
 /// Sessions that a worker is ahead of all others: lifetime_first sends it every client until the
 /// others have had as many, which takes them longer than a test.
@@ -122,6 +126,61 @@ async fn an_ejected_worker_that_comes_back_is_taken_in_again() {
     fleet
         .sees("it is an ordinary worker again", available)
         .await;
+}
+
+/// A listener that lets nobody in, not even to wait: connections are neither taken nor refused.
+async fn black_hole(address: SocketAddr) -> (TcpListener, Vec<TcpStream>) {
+    const REFUSED_IF_LATE: Duration = Duration::from_millis(200);
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_reuseaddr(true).unwrap();
+    socket.bind(address).unwrap();
+    let listener = socket.listen(0).unwrap();
+    let mut waiting = Vec::new();
+    while let Ok(stream) = timeout(REFUSED_IF_LATE, TcpStream::connect(address)).await {
+        waiting.push(stream.unwrap());
+    }
+    (listener, waiting)
+}
+
+/// How long the shipped Envoy waits for a worker.
+fn connect_timeout() -> Duration {
+    let text = std::fs::read_to_string(paths::top().join("envoy/envoy.yaml")).unwrap();
+    let config: Value = serde_saphyr::from_str(&text).unwrap();
+    let clusters = config["static_resources"]["clusters"].as_array().unwrap();
+    let workers = clusters.iter().find(|it| it["name"] == "berth_workers");
+    let seconds = workers.and_then(|it| it["connect_timeout"].as_str()?.strip_suffix('s'));
+    Duration::from_secs_f64(seconds.unwrap().parse().unwrap())
+}
+
+/// How often a client fails that comes again after a short pause until it is let in.
+async fn failures_of(client: Client) -> usize {
+    const PAUSE: Duration = Duration::from_millis(100);
+    let mut failures = 0;
+    while let Visit::Refused(refused) = client.websocket("/").await {
+        assert_eq!((refused.status, refused.reason), (503, None));
+        failures += 1;
+        tokio::time::sleep(PAUSE).await;
+    }
+    failures
+}
+
+/// Who was sent there by another Envoy, a moment before the first failure was known, fails as well, and
+/// comes again while the exile lasts.
+#[tokio::test]
+async fn a_worker_that_swallows_connections_costs_no_client_two_attempts() {
+    const MOMENT: Duration = Duration::from_millis(50);
+    let fleet = Fleet::new().envoys(2).workers(2).max_concurrent(50);
+    let fleet = fleet.up().await;
+    favour(&fleet, &fleet.workers[0]).await;
+    fleet.workers[0].stop_serving().await;
+    let _hole = black_hole(fleet.workers[0].address()).await;
+    let second = async {
+        tokio::time::sleep(connect_timeout() - MOMENT).await;
+        failures_of(fleet.envoys[1].client()).await
+    };
+    let failures = tokio::join!(failures_of(fleet.client()), second);
+    assert!(failures.0 >= 1);
+    assert!(failures.1 <= 1, "{failures:?}");
 }
 
 #[tokio::test]

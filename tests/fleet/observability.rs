@@ -67,6 +67,17 @@ fn alerts_are_those_of_the_runbook() {
     assert_eq!(rules, documented());
 }
 
+/// A command, a setting or a figure to look at: more than "look into it".
+#[test]
+fn the_runbook_says_what_to_type_for_each_alert() {
+    let runbook = read("docs/runbook.md");
+    let rows = runbook.lines().filter(|line| line.starts_with("| Berth"));
+    for row in rows {
+        let last = row.trim_end_matches(" |").rsplit(" | ").next();
+        assert!(last.is_some_and(|cell| cell.contains('`')), "{row}");
+    }
+}
+
 /// Names of metrics in the alerts and the dashboard, without what Prometheus adds.
 fn named() -> BTreeSet<String> {
     let dashboard = read("observability/grafana/dashboards/berth.json");

@@ -8,9 +8,10 @@ use tokio::task::JoinHandle;
 /// From one answer to the next question.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What the filter gives one question, by default, and what a busy machine may add.
+/// What the filter gives one question, by default, and what a busy machine may add. Together they are less
+/// than the watchdog's second, which is what comes next.
 pub const BUDGET: Duration = Duration::from_millis(300);
-pub const BUSY: Duration = Duration::from_millis(200);
+pub const BUSY: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
 pub enum Outcome {

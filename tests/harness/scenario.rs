@@ -44,8 +44,7 @@ pub async fn places_are_kept(
     fleet
         .stays(lasting, "all places are kept", |pool| pool.active == places)
         .await;
-    let refused = fleet.clients[1].websocket("/").await.refused();
-    assert_eq!(refused.reason.as_deref(), Some("pool_full"));
+    fleet.assert_full(1).await;
 }
 
 /// Row 7: the sidecar that the first Envoy asks is away, and the spare serves. Nobody loses a place, even if

@@ -61,3 +61,46 @@ pub(super) fn is_of_a_cluster(error: &RedisError) -> bool {
     let kinds = [Ask, ClusterDown, Moved, TryAgain];
     kinds.map(ErrorKind::Server).contains(&error.kind())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(line: &str) -> RedisError {
+        let value = redis::parse_redis_value(format!("-{line}\r\n").as_bytes());
+        let value = value.expect("an answer").extract_error();
+        value.expect_err("an error")
+    }
+
+    /// A restart, a failover and a replica that lost its primary heal by another connection.
+    #[test]
+    fn who_cannot_serve_now_is_left() {
+        for line in [
+            "READONLY You can't write against a read only replica.",
+            "LOADING Redis is loading the dataset in memory",
+            "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+            "NOAUTH Authentication required.",
+        ] {
+            assert!(
+                is_fatal(&told(line)) || is_refused_entry(&told(line)),
+                "{line}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_answer_is_no_reason_to_leave() {
+        for line in [
+            "ERR Function not found",
+            "NOPERM this user has no permissions to run the 'fcall' command",
+            "OOM command not allowed when used memory > 'maxmemory'.",
+            "MOVED 7365 10.0.0.1:6379",
+            "NOREPLICAS Not enough good replicas to write.",
+        ] {
+            assert!(!is_fatal(&told(line)), "{line}");
+        }
+        assert!(is_unknown_function(&told("ERR Function not found")));
+        assert!(is_of_a_cluster(&told("MOVED 7365 10.0.0.1:6379")));
+        assert!(is_forbidden(&told("NOPERM this user has no permissions")));
+    }
+}

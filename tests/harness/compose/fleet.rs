@@ -8,10 +8,13 @@ use crate::client::Client;
 use crate::fault::{Fault, Link, Part, Raised};
 use crate::fleet::{Outlook, pool};
 use crate::http::{self, Target};
-use crate::wait::eventually;
+use crate::wait::{eventually, holds_within};
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::time::{Duration, Instant};
+
+/// Containers start side by side, and a busy machine has little time for each.
+const STARTED_IN: Duration = Duration::from_secs(60);
 
 /// Containers in service. Dropping it removes all of them, with their networks and volumes.
 #[derive(Debug)]
@@ -63,22 +66,23 @@ impl ComposeFleet {
     /// Waits until both Envoys answer and know both sidecars.
     pub async fn all_well(&self) {
         for envoy in [0, 1] {
-            eventually("an Envoy answers and knows both sidecars", async || {
+            let well = holds_within(STARTED_IN, async || {
                 let answer = self.clients[envoy].try_get("/").await;
                 answer.is_ok_and(|answer| answer.status() == 200)
                     && self.healthy_sidecars(envoy).await == 2
-            })
-            .await;
+            });
+            assert!(well.await, "Envoy {envoy} never knew both sidecars");
         }
     }
 
     /// Waits until there are as many workers as there are to be.
     pub async fn all_workers(&self) {
         let workers = self.outlook.journals.workers();
-        self.sees("all workers available", |pool| {
-            pool.available() == workers && !pool.rebuilding
-        })
-        .await;
+        let all = holds_within(STARTED_IN, async || {
+            let view = self.api().view().await;
+            view.is_ok_and(|pool| pool.available() == workers && !pool.rebuilding)
+        });
+        assert!(all.await, "there were never {workers} workers");
     }
 
     /// `docker compose up --scale worker=N`, while everything goes on.

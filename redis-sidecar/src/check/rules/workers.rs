@@ -5,6 +5,7 @@ use crate::check::rule::About::Envoy;
 use crate::check::rule::Severity::{Error, Warning};
 use crate::check::rule::{Rule, Subject};
 use admission::config::RouteBy;
+use admission::policy::Policy;
 
 pub(in crate::check) const RULES: &[Rule] = &[
     Rule {
@@ -55,7 +56,18 @@ pub(in crate::check) const RULES: &[Rule] = &[
         instead: "Write max_connections, max_pending_requests and max_requests of 1000000, as in envoy/envoy.yaml.",
         find: circuit_breakers,
     },
+    Rule {
+        id: "worker-timeout",
+        severity: Warning,
+        about: Envoy,
+        why: "A worker that swallows connections is ejected when the first of them fails. A client that was sent there just before fails when the exile is over already, and comes to the same worker again.",
+        instead: "Let the connect_timeout of the workers' cluster be shorter than the pool's ejection_ms: 0.5s and 1000.",
+        find: worker_timeout,
+    },
 ];
+
+/// What Envoy waits where nothing is written.
+const CONNECT_TIMEOUT_MS: f64 = 5000.0;
 
 /// Where HTTP options of a cluster stand.
 const HTTP_OPTIONS: &str = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
@@ -175,4 +187,35 @@ fn circuit_breakers(subject: &Subject<'_>) -> Vec<Spot> {
         })
         .map(|cluster| cluster.lacks("circuit_breakers.thresholds"))
         .collect()
+}
+
+fn worker_timeout(subject: &Subject<'_>) -> Vec<Spot> {
+    let mut spots = Vec::new();
+    for (manager, plugin) in subject.envoy.plugins() {
+        let Ok(filter) = &plugin.settings else {
+            continue;
+        };
+        let pools = subject.sidecar().map(|(_, settings)| &settings.pools);
+        let policy = pools.and_then(|pools| pools.get(&filter.pool));
+        let exile_ms = policy.map_or(Policy::default().ejection_ms, |policy| policy.ejection_ms);
+        let names = subject.envoy.worker_clusters(manager, plugin);
+        for cluster in names
+            .into_iter()
+            .filter_map(|name| subject.envoy.cluster(name))
+        {
+            let timeout_ms = cluster.duration_ms("connect_timeout");
+            if timeout_ms.unwrap_or(CONNECT_TIMEOUT_MS) < exile_ms as f64 {
+                continue;
+            }
+            spots.push(match (timeout_ms, cluster.get("connect_timeout")) {
+                (Some(ms), Some(place)) => {
+                    place.spot(format!("is {ms} ms; ejection_ms is {exile_ms}"))
+                }
+                (None, Some(place)) => place.spot("is no duration"),
+                (_, None) => cluster.lacks("connect_timeout"),
+            });
+        }
+    }
+    spots.dedup();
+    spots
 }
