@@ -20,159 +20,83 @@
 --          and of all of them:
 --          again           more is to be swept than one call should do: call again
 --          unknown_pool    the pool has no policy
--- Uses     Affinity Args Client Ejection Holder Index Lease Limits Pool Rank Rebuild Shadow Sweep
+-- Uses     Decision Holder Lease Pool Sweep
 -- Keeps    I1 I2 I3 I4 I5: an id already held gets the same answer and counts once; an ended id
 --          is never admitted again, nor one that its holder's last beat did not ask for
--- Cost     O(log N) in the pool's workers; 3 calls for all and 6 to 8 for each request when nothing is to be
---          swept (11 with sewt, 13 with score); 4 more with a client, 5 with a new affinity key, none with
---          one that is bound, and about 7 with a strategy in the shadow (tests/budget.rs)
+-- Cost     O(log N) in the pool's workers; 9 or 10 calls for one request when nothing is to be swept (14 with
+--          sewt or score); each further one of a group shares all but 2 or 3, and the first of each holder's
+--          and on each worker. 2 more with a client or an affinity key, 3 with a new key, and 3 with a
+--          strategy in the shadow that ranks by one index (tests/budget.rs)
 
-Args.check(ARGV, '', 'ljnjjttjjj')
-
-local FIELDS = 10
+local FIELDS = Decision.FIELDS
 local REQUESTS_MAX = 32
-assert(#ARGV / FIELDS <= #KEYS - Keys.FIRST_HOLDER + 1, 'each request has its holder')
+local count = math.min(#ARGV / FIELDS, REQUESTS_MAX)
+assert(#ARGV % FIELDS == 0 and #ARGV / FIELDS <= #KEYS - Keys.FIRST_HOLDER + 1, 'each request has its holder')
+
+local requests = {}
+for nth = 1, count do
+  requests[nth] = Decision.request(ARGV, (nth - 1) * FIELDS + 1)
+end
 
 local pool = Pool.open()
 if not pool then
   return { 'unknown_pool' }
 end
 if pool.now >= pool.sweep_at then
-  local swept = Sweep.run(pool)
-  Pool.save(pool)
-  if not swept then
+  if not Sweep.run(pool) then
+    Pool.save(pool)
     return { 'again' }
   end
+  Pool.flush(pool)
+  pool.changed = true
 end
 
--- What is answered, and whether the pool is to be saved.
-local answers, changed = {}, false
+-- Nearly all come alone, and need nothing of what holds a group together.
+if count == 1 then
+  local request = requests[1]
+  local holder = Holder.open({ request.seq })
+  request.is_buried = Lease.burials({ request.lease_id })[1]
+  local answer = Decision.of(pool, request, holder)
+  if pool.changed then
+    Holder.save(holder)
+    Pool.save(pool)
+  end
+  return answer
+end
 
-local function answer(...)
-  for _, word in ipairs({ ... }) do
+-- Of a group, all that is known by name is read once, and written once.
+local lease_ids, keys, numbers_of = {}, {}, {}
+for nth, request in ipairs(requests) do
+  local key = KEYS[Keys.FIRST_HOLDER + nth - 1]
+  lease_ids[nth] = request.lease_id
+  if not numbers_of[key] then
+    keys[#keys + 1], numbers_of[key] = key, {}
+  end
+  table.insert(numbers_of[key], request.seq)
+end
+local holders, buried = {}, {}
+for _, key in ipairs(keys) do
+  Keys.holder = key
+  holders[key] = Holder.open(numbers_of[key])
+end
+for nth, time in ipairs(Lease.burials(lease_ids)) do
+  buried[lease_ids[nth]] = time
+end
+
+local answers = {}
+for nth, request in ipairs(requests) do
+  Keys.holder = KEYS[Keys.FIRST_HOLDER + nth - 1]
+  request.is_buried = buried[request.lease_id]
+  for _, word in ipairs(Decision.of(pool, request, holders[Keys.holder])) do
     answers[#answers + 1] = word
   end
+  buried[request.lease_id] = request.is_buried -- it may have ended just now, and be asked for again
 end
-
-local function admitted(worker, lifetime, probe)
-  answer('admitted', worker.id, worker.incarnation, worker.address, tostring(worker.active),
-    string.format('%.0f', lifetime), probe and '1' or '0')
-end
-
-local function denied(reason, wait_ms)
-  redis.call('HINCRBY', Keys.pool, 'rejected:' .. reason, 1)
-  answer('denied', reason, string.format('%.0f', math.ceil(wait_ms or pool.policy.retry_after_ms)))
-end
-
-local function decide(request)
-  local seq, lease_id = request.seq, request.lease_id
-  local holder, beat = Holder.open(seq), Holder.beat_of(seq)
-  if holder.reclaimed_at > 0 then
-    return denied('cancelled')
+if pool.changed then
+  for _, key in ipairs(keys) do
+    Keys.holder = key
+    Holder.save(holders[key])
   end
-  local held = Lease.of(holder, seq)
-  if held then
-    local worker = Lease.worker_of(held)
-    if worker then
-      return admitted(worker, held.lifetime, Ejection.is_probe(worker, held))
-    end
-    -- Its worker has restarted: the place it named is gone.
-    Lease.give_back(pool, nil, held, holder, seq, false)
-    Lease.bury(pool, lease_id)
-    Holder.save(holder)
-    changed = true
-    return denied('cancelled')
-  end
-  -- The first beat and what was asked after it may overtake each other. Later ones: the store has
-  -- forgotten who this is.
-  if beat > 1 and holder.beat == Holder.UNHEARD then
-    return denied('rebuilding')
-  end
-  if beat < holder.beat and not Holder.was_asking(seq) then
-    return denied('cancelled') -- it ended unheard
-  end
-  if Lease.is_buried(lease_id) then
-    return denied('cancelled')
-  end
-  if Rebuild.goes_on(pool) then
-    return denied('rebuilding')
-  end
-
-  local kind = pool.strategy.kind_of(pool, request)
-  local affinity = Affinity.of(pool, request.affinity, request.bind)
-  if affinity.lost then
-    return denied('affinity_lost')
-  end
-  local client = Client.open(pool, request.client)
-  local chosen, other, shadow_kind = false, nil, 1
-  -- What a worker has bound passes every limit, because what it began must be ended. A key of the client's
-  -- own making leads to its worker too, but opens nothing else.
-  local worker, unlimited = affinity.required, affinity.required and not request.bind
-  if not unlimited then
-    local reason, wait_ms = Limits.refusal(pool, client)
-    if reason then
-      return denied(reason, wait_ms)
-    end
-  end
-  if not worker then
-    local preferred = affinity.preferred
-    if preferred and Rank.is_ranked(preferred, kind) then
-      worker = preferred
-    else
-      worker, chosen = Rank.choose(pool, kind, request.own)
-    end
-    if not worker and pool.open > 0 and Limits.is_watched(pool, 'max_concurrent') then
-      worker, chosen = Rank.any_full(pool), false
-      if worker then
-        Limits.count_shadowed('max_concurrent')
-      end
-    end
-    if not worker then
-      return denied(pool.open > 0 and 'pool_full' or 'no_worker')
-    end
-  end
-  if request.redirect and worker.id ~= request.own and worker.origin ~= '' then
-    if chosen and pool.strategy.draws then
-      pool.strategy.taken(pool, worker, kind) -- over there it is taken for itself, and not drawn
-      Index.save(pool, worker)
-    end
-    changed = true
-    return answer('redirected', worker.id, worker.origin)
-  end
-  if chosen then
-    other, shadow_kind = Shadow.choose(pool, request, worker, Index.rank)
-  end
-
-  local probe = Ejection.begin_probe(pool, worker)
-  if not holder.known then
-    Holder.note(pool, holder, request.proxy)
-  end
-  if not unlimited then
-    Limits.take(pool, client)
-  end
-  if chosen then
-    Shadow.compare(pool, other, worker)
-  end
-  Lease.take(pool, worker, holder, seq, { chosen = chosen, kind = kind, shadow_kind = shadow_kind,
-    bound = affinity.required and 1 or 0, client = client and client.counted_as or '' })
-  Affinity.follow(pool, affinity, request.affinity, worker)
-  Holder.save(holder)
-  Pool.note_admission(pool)
-  changed = true
-  return admitted(worker, worker.lifetime, probe)
-end
-
-for first = 1, math.min(#ARGV, REQUESTS_MAX * FIELDS), FIELDS do
-  if first > 1 then
-    Pool.flush(pool) -- the next one reads what this one has changed
-    Keys.holder = KEYS[Keys.FIRST_HOLDER + (first - 1) / FIELDS]
-  end
-  decide({ seq = ARGV[first], lease_id = ARGV[first + 1], bytes = tonumber(ARGV[first + 2]),
-    operation = ARGV[first + 3], own = ARGV[first + 4], proxy = ARGV[first + 5],
-    client = ARGV[first + 6], affinity = ARGV[first + 7], bind = ARGV[first + 8] == '1',
-    redirect = ARGV[first + 9] == '1' })
-end
-if changed then
   Pool.save(pool)
 end
 return answers

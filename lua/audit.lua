@@ -5,7 +5,7 @@
 -- Returns  audited, as JSON: leases, workers, holders, and the drift of each figure
 --          again           holders have come or gone, or workers are to be swept first
 --          unknown_pool    the pool has no policy
--- Uses     Former Holder Lease Page Pool Worker
+-- Uses     Former Holder Lease Page Pool Visit Worker
 -- Keeps    nothing: it only reads
 -- Cost     O(leases + workers): not for large pools in service
 
@@ -136,7 +136,7 @@ local function count_worker(worker)
 end
 
 for _, id in ipairs(ids) do
-  count_worker(Worker.read(id))
+  count_worker(Worker.read(pool, id))
 end
 for _, count in pairs(lives) do
   drift.active = drift.active + count -- of workers that nobody knows
@@ -145,15 +145,26 @@ for kind = 1, 3 do
   compare('index', redis.call('ZCARD', Keys.index[kind]), ranked[kind])
 end
 compare('heartbeats', Worker.count(), #ids)
-local kept = redis.call('HGETALL', Keys.clients)
+compare('heartbeats', pool.fresh, redis.call('ZCARD', Keys.heartbeats))
+local kept, told_apart, rates, bindings = redis.call('HGETALL', Keys.keys), 0, 0, 0
 for i = 1, #kept, 2 do
-  compare('clients', tonumber(kept[i + 1]), clients[kept[i]] or 0)
-  clients[kept[i]] = nil
+  local client = kept[i]:match('^' .. Visit.CLIENT .. '(.*)$')
+  if client then
+    compare('clients', tonumber(kept[i + 1]), clients[client] or 0)
+    clients[client], told_apart = nil, told_apart + 1
+  end
+  rates = rates + truth(kept[i]:find('^' .. Visit.RATE))
+  bindings = bindings + truth(kept[i]:find('^' .. Visit.AFFINITY))
 end
 for _, count in pairs(clients) do
   drift.clients = drift.clients + count
 end
-compare('bindings', redis.call('HLEN', Keys.affinity), redis.call('ZCARD', Keys.affinity_expiry))
+local visit = Visit.open({ Visit.CLIENTS, Visit.RATES, Visit.BINDINGS })
+compare('clients', Visit.number(visit, Visit.CLIENTS), told_apart)
+compare('clients', Visit.number(visit, Visit.RATES), rates)
+compare('clients', redis.call('ZCARD', Keys.rate_expiry), rates)
+compare('bindings', Visit.number(visit, Visit.BINDINGS), bindings)
+compare('bindings', redis.call('ZCARD', Keys.affinity_expiry), bindings)
 compare('open', pool.open, open)
 compare('at_limit', pool.at_limit, at_limit)
 compare('connections', pool.connections, leases)

@@ -9,16 +9,16 @@
 --          unknown_pool    the pool has no policy
 -- Uses     Affinity Args Holder Lease Pool
 -- Keeps    I5: whoever does not hold a lease on a worker cannot send others there
--- Cost     at most 9 calls
+-- Cost     at most 12 calls
 
 Args.check(ARGV, 'lt')
 local pool = Pool.open()
 if not pool then
   return { 'unknown_pool' }
 end
-local holder = Holder.open(ARGV[1])
+local holder = Holder.open({ ARGV[1] })
 local lease = Lease.of(holder, ARGV[1])
-local worker = lease and Lease.worker_of(lease)
+local worker = lease and Lease.worker_of(pool, lease)
 if not worker then
   return { 'unheld' }
 end

@@ -16,7 +16,7 @@ local pool = Pool.open()
 if not pool then
   return { 'unknown_pool' }
 end
-local worker = Worker.read(ARGV[1])
+local worker = Worker.read(pool, ARGV[1])
 if not worker or worker.state == Worker.REMOVED then
   return { 'unknown_worker' }
 end

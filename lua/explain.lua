@@ -47,7 +47,7 @@ local function explained(worker)
   })
 end
 
-local next_cursor, workers = Page.read(ARGV[1], explained)
+local next_cursor, workers = Page.read(pool, ARGV[1], explained)
 local chosen = Rank.choose(pool, kind, request.own)
 return { 'explained', next_cursor, chosen and chosen.id or '',
   tostring(Page.due(pool)), workers }

@@ -20,7 +20,7 @@ if not pool then
   return { 'unknown_pool' }
 end
 local says_load = ARGV[3] ~= ''
-local worker = (says_load and Worker.read_with_report or Worker.read)(ARGV[1])
+local worker = (says_load and Worker.read_with_report or Worker.read)(pool, ARGV[1])
 if worker and not Worker.is_of(worker, ARGV[5]) then
   return { 'not_yours' }
 end
@@ -32,7 +32,8 @@ end
 local load = says_load and cjson.decode(ARGV[3]) or nil
 if load then
   assert(type(load) == 'table', 'a load has figures')
-  worker.report.load, worker.report.load_birth, worker.learned = load, worker.birth, true
+  local report, as_read_again = worker.report, cmsgpack.unpack(cmsgpack.pack(load))
+  report.load, report.load_birth, report.rest, worker.learned = as_read_again, worker.birth, nil, true
 end
 worker.previous, worker.sessions = worker.heartbeat, tonumber(ARGV[4]) or Worker.UNTOLD
 Advice.see(pool, worker, load)

@@ -12,7 +12,7 @@ local pool = Pool.look()
 if not pool then
   return { 'unknown_pool' }
 end
-local holder, crew, leases = Holder.open(), Crew.new(), {}
+local holder, crew, leases = Holder.open({}), Crew.new(pool), {}
 
 local function state_of(number)
   if holder.quarantined == 1 then

@@ -4,9 +4,9 @@
 -- ARGV     for each lease three: number, outcome, handshake_us (empty when unknown); at most 64
 -- Returns  observed, count of leases, count of ids that are not held
 --          unknown_pool    the pool has no policy
--- Uses     Args Crew Ejection Holder Index Lease Pool Report
+-- Uses     Args Crew Ejection Holder Lease Pool Report
 -- Keeps    I6 I11: only a lease's own holder can speak for it
--- Cost     O(log N) in the pool's workers for each lease; at most 7 calls each and 4 for all
+-- Cost     O(log N) in the pool's workers for each worker; at most 7 calls each, 2 for each lease and 5 for all
 
 Args.check(ARGV, '', 'loN')
 
@@ -17,11 +17,11 @@ local pool = Pool.open()
 if not pool then
   return { 'unknown_pool' }
 end
-local crew, observed, unknown, numbers = Crew.new(), 0, 0, {}
+local crew, observed, unknown, numbers = Crew.new(pool), 0, 0, {}
 for first = 1, math.min(#ARGV, OBSERVATIONS_MAX * FIELDS), FIELDS do
   numbers[#numbers + 1] = ARGV[first]
 end
-local holder = Holder.open(unpack(numbers))
+local holder = Holder.open(numbers)
 
 for first = 1, math.min(#ARGV, OBSERVATIONS_MAX * FIELDS), FIELDS do
   local lease = Lease.of(holder, ARGV[first])
@@ -31,13 +31,13 @@ for first = 1, math.min(#ARGV, OBSERVATIONS_MAX * FIELDS), FIELDS do
     Ejection.judge(pool, worker, lease, outcome)
     Report.take(pool, worker, lease, outcome, Report.time_of_handshake(pool, handshake_us))
     Lease.note_told(holder, ARGV[first], lease, outcome)
-    Index.save(pool, worker)
     observed = observed + 1
   else
     unknown = unknown + 1
   end
 end
 
+Crew.save_learned(crew)
 Holder.save(holder)
 Pool.save(pool)
 return { 'observed', tostring(observed), tostring(unknown) }

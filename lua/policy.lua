@@ -6,7 +6,7 @@
 -- Returns  applied, version
 --          unchanged, version     the pool has this very policy already
 --          unknown_strategy
--- Uses     Args Dice Index Page Policy Pool Shadow Worker
+-- Uses     Args Client Dice Index Page Policy Pool Shadow Worker
 -- Keeps    I1: no lease is lost; a lowered limit lets workers above it run down
 -- Cost     O(N log N) in the pool's workers: a rare step, not a decision
 
@@ -49,7 +49,7 @@ if limit and not limit.windowed then
 end
 if former.client and (policy.client.algorithm ~= former.client.algorithm
   or policy.client.rate ~= former.client.rate or policy.client.burst ~= former.client.burst) then
-  redis.call('UNLINK', Keys.client_rates)
+  Client.forget_rates()
 end
 if strategy.memory(policy) ~= 'load' then
   redis.call('DEL', Keys.latencies) -- of a shadow, perhaps: those that serve are listed anew
@@ -59,7 +59,7 @@ local ids = Page.all_ids()
 Shadow.clear(pool, ids)
 redis.call('DEL', Keys.index[1], Keys.index[2], Keys.index[3])
 for _, id in ipairs(ids) do
-  local worker = Worker.read_with_report(id)
+  local worker = Worker.read_with_report(pool, id)
   worker.eligible, worker.scores = 0, Worker.unranked()
   if not remembered then
     worker.inputs = ''

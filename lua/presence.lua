@@ -19,7 +19,7 @@ if not pool then
   return { 'unknown_pool' }
 end
 local word, number = ARGV[1], tonumber(ARGV[2])
-local holder = Holder.open()
+local holder = Holder.open({})
 local over = number == holder.presence and holder.open == 0
 if number < holder.presence or (over and word ~= 'ended') then
   return { 'superseded' } -- a late word of a presence that has ended does not open it again

@@ -29,7 +29,7 @@ local function forget_absent()
   local oldest = pool.now - pool.policy.forget_ms
   local gone = redis.call('ZRANGE', Keys.absent, '-inf', oldest, 'BYSCORE', 'LIMIT', 0, Sweep.MAX)
   for _, id in ipairs(gone) do
-    local worker = Worker.read(id)
+    local worker = Worker.read(pool, id)
     if worker.active > 0 or Former.has_leases(id) then
       redis.call('ZADD', Keys.absent, pool.now, id) -- its sessions go on: look again later
     else

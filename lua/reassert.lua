@@ -26,24 +26,24 @@ local numbers = {}
 for i = FIRST, math.min(#ARGV, LEASES_MAX * FIELDS + 1), FIELDS do
   numbers[#numbers + 1] = ARGV[i]
 end
-local holder = Holder.open(unpack(numbers))
+local holder = Holder.open(numbers)
 if holder.beat ~= tonumber(ARGV[1]) or holder.reclaimed_at > 0 then
   return { 'stale' }
 end
 
-local crew, count, over = Crew.new(), 0, 0
+local crew, count, over = Crew.new(pool), 0, 0
 local epoch = Holder.epoch()
 for i, number in ipairs(numbers) do
   local first = FIRST + (i - 1) * FIELDS
   local spoken_for = Holder.beat_of(number) < holder.beat
-  if spoken_for and not Lease.of(holder, number) and not Lease.is_buried(epoch .. '.' .. number) then
+  if spoken_for and not Lease.of(holder, number) and not Lease.burials({ epoch .. '.' .. number })[1] then
     local told = { lifetime = tonumber(ARGV[first + 1]), worker = ARGV[first + 2],
       incarnation = ARGV[first + 3], address = ARGV[first + 4], client = ARGV[first + 5] }
     over = over + (Lease.reassert(pool, crew, holder, number, told) and 1 or 0)
     count = count + 1
   end
 end
-Crew.save(pool, crew)
+Crew.save(crew)
 Holder.save(holder)
 Repair.count('reasserted', count)
 Repair.count('overcommitted', over)

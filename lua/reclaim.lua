@@ -18,7 +18,7 @@ local pool = Pool.open()
 if not pool then
   return { 'unknown_pool' }
 end
-local holder = Holder.open()
+local holder = Holder.open({})
 if not holder.known or (Holder.is_forgotten(pool, holder) and Holder.count(holder) == 0) then
   Holder.forget()
   Pool.save(pool)
@@ -36,7 +36,7 @@ if holder.reclaimed_at == 0 then
   end
 end
 
-local crew, count = Crew.new(), 0
+local crew, count = Crew.new(pool), 0
 
 local function take(worker, lease, number)
   Lease.give_back(pool, worker, lease, holder, number, true)
@@ -76,7 +76,7 @@ if quarantined or (holder.reclaimed_at > 0 and Holder.count(holder) > 0) then
   take_surplus(leases_of)
 end
 Repair.count(quarantined and 'freed_by_sessions' or 'reclaimed_' .. (Holder.CAUSES[holder.cause] or ''), count)
-Crew.save(pool, crew)
+Crew.save(crew)
 Holder.look_later(pool, holder)
 Holder.save(holder)
 Pool.save(pool)

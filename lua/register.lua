@@ -26,7 +26,7 @@ if not pool then
 end
 local id, incarnation, address = ARGV[1], ARGV[2], ARGV[3]
 
-local worker = Worker.read(id)
+local worker = Worker.read(pool, id)
 if worker and not Worker.is_of(worker, ARGV[8]) then
   return { 'not_yours' }
 end

@@ -17,14 +17,14 @@ local pool = Pool.open()
 if not pool then
   return { 'unknown_pool' }
 end
-local worker = Worker.read(ARGV[1])
+local worker = Worker.read(pool, ARGV[1])
 if not worker or worker.state == Worker.REMOVED then
   return { 'unknown_worker' }
 end
 if not Worker.is_of(worker, ARGV[2]) then
   return { 'not_yours' }
 end
-worker.state, worker.heartbeat = Worker.REMOVED, pool.now
+worker.state, worker.heartbeat, worker.life = Worker.REMOVED, pool.now, false
 Index.note_heartbeat(pool, worker)
 Index.save(pool, worker)
 Pool.save(pool)

@@ -33,7 +33,7 @@ for i = FIRST, math.min(#ARGV, FIRST - 1 + UNDER_WAY_MAX) do
     asking[#asking + 1] = ARGV[i]
   end
 end
-local holder = Holder.open(unpack(under_way))
+local holder = Holder.open(under_way)
 
 local function answer(verdict, lost)
   local waits = holder.reported ~= pool.rebuild and Rebuild.goes_on(pool)

@@ -23,12 +23,12 @@ local numbers = {}
 for i = FIRST, math.min(#ARGV, LEASES_MAX + 1) do
   numbers[#numbers + 1] = ARGV[i]
 end
-local holder = Holder.open(unpack(numbers))
+local holder = Holder.open(numbers)
 if holder.beat ~= tonumber(ARGV[1]) or holder.reclaimed_at > 0 then
   return { 'stale' }
 end
 
-local crew, count = Crew.new(), 0
+local crew, count = Crew.new(pool), 0
 for _, number in ipairs(numbers) do
   local lease = Lease.of(holder, number)
   if lease and Holder.beat_of(number) < holder.beat then
@@ -37,7 +37,7 @@ for _, number in ipairs(numbers) do
     count = count + 1
   end
 end
-Crew.save(pool, crew)
+Crew.save(crew)
 Holder.save(holder)
 Repair.count('renounced', count)
 Pool.save(pool)

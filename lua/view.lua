@@ -4,7 +4,7 @@
 -- ARGV 1   cursor, '0' for the first page
 -- Returns  view, next cursor ('0': this was the last page), then as JSON: pool, policy, workers
 --          unknown_pool    the pool has no policy
--- Uses     Page Pool Rebuild Worker
+-- Uses     Page Pool Rebuild Visit Worker
 -- Keeps    nothing: it only reads
 -- Cost     O(page), a page being about 200 workers (all of them in a small pool)
 
@@ -16,11 +16,10 @@ end
 -- The sum that lifetime_first's promise rests on: restarts do not overlap while a restart takes
 -- less time than `margin` admissions.
 local function margin_ms()
-  local fresh = redis.call('ZCARD', Keys.heartbeats)
-  if fresh == 0 or pool.policy.max_lifetime == 0 then
+  if pool.fresh == 0 or pool.policy.max_lifetime == 0 then
     return 0
   end
-  return Worker.margin(pool, fresh) * pool.interval_ms
+  return Worker.margin(pool) * pool.interval_ms
 end
 
 -- The source's rate_limit:<window>, and what of it is used; for a rate without windows, how many
@@ -90,12 +89,13 @@ local function shown(worker)
   })
 end
 
-local next_cursor, workers = Page.read(ARGV[1], shown)
+local visit = Visit.open({ Visit.CLIENTS, Visit.RATES, Visit.BINDINGS })
+local next_cursor, workers = Page.read(pool, ARGV[1], shown)
 return { 'view', next_cursor, cjson.encode({
   policy_version = pool.policy.version,
   active = pool.connections,
   open = pool.open,
-  fresh = redis.call('ZCARD', Keys.heartbeats),
+  fresh = pool.fresh,
   at_limit = pool.at_limit,
   recycles_total = pool.recycles,
   overlaps_total = pool.overlaps,
@@ -104,9 +104,9 @@ return { 'view', next_cursor, cjson.encode({
   margin_ms = margin_ms(),
   rejected = rejected,
   shadowed = shadowed,
-  clients = redis.call('HLEN', Keys.clients),
-  client_rates = redis.call('ZCARD', Keys.client_rates),
-  bindings = redis.call('HLEN', Keys.affinity),
+  clients = Visit.number(visit, Visit.CLIENTS),
+  client_rates = Visit.number(visit, Visit.RATES),
+  bindings = Visit.number(visit, Visit.BINDINGS),
   unbound_total = unbound,
   rate_limit = rate_shown(),
   shadow_decisions_total = pool.shadow and pool.shadow.seen or 0,

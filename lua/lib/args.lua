@@ -23,61 +23,103 @@ local function is_number(text)
   return number and number >= 0 and number <= NUMBER_MAX
 end
 
-local function is_whole(text, max)
+local function is_lease(text)
   local number = tonumber(text)
-  return number and number >= 0 and number <= max and number % 1 == 0
+  return number and number >= 0 and number <= LEASE_MAX and number % 1 == 0
+end
+
+local function is_count(text)
+  local number = tonumber(text)
+  return number and number >= 0 and number <= COUNT_MAX and number % 1 == 0
 end
 
 local IS = {
-  l = function(text) return is_whole(text, LEASE_MAX) end,
-  i = function(text) return is_whole(text, COUNT_MAX) end,
+  l = is_lease,
+  i = is_count,
   n = is_number,
   N = function(text) return text == '' or is_number(text) end,
   w = function(text)
     local weight = tonumber(text)
     return weight and weight >= 0.001 and weight <= 1000
   end,
-  t = function(text) return #text <= TEXT_BYTES_MAX end,
   o = function(text) return OUTCOMES[text] end,
   c = function(text) return text:find('^%d+$') end,
 }
 
--- By shape: how many arguments it has, and which are checked how. Spelled out once, because this is done in
--- every decision.
+-- By shape: how many arguments it has, where texts are, and which others are checked how. Spelled out once,
+-- because this is done in every decision.
 local spelled = {}
 
 local function spell(shape)
-  local checks = { count = #shape, at = {}, is = {} }
+  local checks = { count = #shape, texts = {}, at = {}, is = {} }
   for i = 1, #shape do
-    local is = IS[shape:sub(i, i)]
-    if is then
-      checks.at[#checks.at + 1], checks.is[#checks.is + 1] = i, is
+    local letter = shape:sub(i, i)
+    if letter == 't' then
+      checks.texts[#checks.texts + 1] = i
+    elseif IS[letter] then
+      checks.at[#checks.at + 1], checks.is[#checks.is + 1] = i, IS[letter]
     end
   end
   spelled[shape] = checks
   return checks
 end
 
+local function refuse(place)
+  error('argument ' .. place .. ' is not what it must be')
+end
+
 -- Checks one group of arguments, those behind the first `from`.
 local function check_group(args, from, checks)
-  local at, is = checks.at, checks.is
+  local texts, at, is = checks.texts, checks.at, checks.is
+  for i = 1, #texts do
+    if #args[from + texts[i]] > TEXT_BYTES_MAX then
+      refuse(from + texts[i])
+    end
+  end
   for i = 1, #at do
     if not is[i](args[from + at[i]]) then
-      error('argument ' .. from + at[i] .. ' is not what it must be')
+      refuse(from + at[i])
     end
   end
 end
 
+-- One argument, checked, for those who need it as a number or check few.
+function Args.text(args, place)
+  local text = args[place]
+  if #text > TEXT_BYTES_MAX then
+    refuse(place)
+  end
+  return text
+end
+
+function Args.lease(args, place)
+  local number = tonumber(args[place])
+  if not (number and number >= 0 and number <= LEASE_MAX and number % 1 == 0) then
+    refuse(place)
+  end
+  return number
+end
+
+function Args.number(args, place)
+  local number = tonumber(args[place])
+  if not (number and number >= 0 and number <= NUMBER_MAX) then
+    refuse(place)
+  end
+  return number
+end
+
 -- The first arguments have the shape `first`; those that follow come in groups of the shape `each`.
 function Args.check(args, first, each)
-  local checks = spelled[first] or spell(first)
-  local count, rest = checks.count, #args - checks.count
-  local group = each and (spelled[each] or spell(each))
+  local checks, group = spelled[first] or spell(first), each and (spelled[each] or spell(each))
+  local count, all = checks.count, #args
+  local rest = all - count
   if rest < 0 or (rest > 0 and not group) or (group and rest % group.count ~= 0) then
-    error('there are ' .. #args .. ' arguments')
+    error('there are ' .. all .. ' arguments')
   end
-  check_group(args, 0, checks)
-  for from = count, count + rest - 1, group and group.count or 1 do
+  if count > 0 then
+    check_group(args, 0, checks)
+  end
+  for from = count, all - 1, group and group.count or 1 do
     check_group(args, from, group)
   end
 end

@@ -3,8 +3,8 @@
 
 local Crew = {}
 
-function Crew.new()
-  return { list = {}, known = {} }
+function Crew.new(pool)
+  return { pool = pool, list = {}, known = {} }
 end
 
 function Crew.join(crew, worker)
@@ -15,7 +15,7 @@ end
 function Crew.read(crew, id)
   local worker = crew.known[id]
   if worker == nil then
-    worker = Worker.read_with_report(id) or false
+    worker = Worker.read_with_report(crew.pool, id) or false
     crew.known[id] = worker
     if worker then
       crew.list[#crew.list + 1] = worker
@@ -32,9 +32,20 @@ function Crew.of_lease(crew, lease)
   end
 end
 
-function Crew.save(pool, crew)
-  for _, worker in ipairs(crew.list) do
-    Index.save(pool, worker)
+-- Saves those of whom something was learned: a lease of a former life is no event of the present one.
+function Crew.save_learned(crew)
+  local list = crew.list
+  for i = 1, #list do
+    if list[i].learned then
+      Index.save(crew.pool, list[i])
+    end
+  end
+end
+
+function Crew.save(crew)
+  local list = crew.list
+  for i = 1, #list do
+    Index.save(crew.pool, list[i])
   end
 end
 

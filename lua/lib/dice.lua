@@ -73,7 +73,7 @@ end
 
 function Dice.reweigh(pool, worker, weight)
   local former = pool.strategy.pace(worker)
-  worker.weight = weight
+  worker.weight, worker.life = weight, false
   Dice.repace(pool, worker, former)
 end
 
@@ -85,7 +85,7 @@ end
 -- All clocks are to be wound anew.
 function Dice.forget(pool)
   redis.call('HDEL', Keys.pool, pool.levels_field)
-  pool.levels = nil
+  pool.levels = false
 end
 
 return Dice

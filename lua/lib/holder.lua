@@ -5,9 +5,12 @@ local Holder = {}
 
 -- A later version tells by this how a head is packed.
 local FORMAT = 1
--- Format, beat; count and digest of the leases minted before it; presence, open, closed_at; beaten_at,
--- vouched_at; reclaimed_at, cause; quarantined, reported, proxy; how many young parts follow.
-local HEAD = '>BdIIdBddddBBdBc0I'
+-- Format, beat; count and digest of the leases minted before it.
+local HEAD = '>BdII'
+-- presence, open, closed_at; beaten_at, vouched_at; reclaimed_at, cause; quarantined, reported, proxy: no lease
+-- changes these, so holder.state has the text of them between. Then, how many young parts follow.
+local STATE = '>dBddddBBdBc0'
+local YOUNG_COUNT = '>I'
 -- Of the leases minted after one beat: beat, count, digest.
 local YOUNG = '>dII'
 
@@ -26,7 +29,7 @@ local QUARANTINE_LOOK_MS = 1000
 local FORGET_MS = 86400000
 
 function Holder.beat_of(number)
-  return math.floor(tonumber(number) / BEAT_STEP)
+  return math.floor(number / BEAT_STEP)
 end
 
 -- The last part of the holder's key.
@@ -37,32 +40,45 @@ end
 -- A lease number, shuffled: the same as `mix` in admission/src/message/renew.rs.
 local function mix(number)
   local low, high = number % TWO_32, math.floor(number / TWO_32)
-  local mixed = bit.bxor(low, bit.rol(high, 16), SALT)
-  mixed = bit.bxor(mixed, bit.lshift(mixed, 13))
-  mixed = bit.bxor(mixed, bit.rshift(mixed, 17))
-  mixed = bit.bxor(mixed, bit.lshift(mixed, 5))
+  local bxor, lshift = bit.bxor, bit.lshift
+  local mixed = bxor(low, high == 0 and 0 or bit.rol(high, 16), SALT)
+  mixed = bxor(mixed, lshift(mixed, 13))
+  mixed = bxor(mixed, bit.rshift(mixed, 17))
+  mixed = bxor(mixed, lshift(mixed, 5))
   return mixed % TWO_32 -- bit operations answer with a sign
 end
 
 -- A lease more, or less, in count and digest.
 function Holder.add(part, number, times)
   part.count = part.count + times
-  part.digest = (part.digest + times * mix(tonumber(number))) % TWO_32
+  part.digest = (part.digest + times * mix(number)) % TWO_32
 end
 
 function Holder.new_part(beat)
   return { beat = beat, count = 0, digest = 0 }
 end
 
+-- One of which nothing is known. Whole from the beginning, as in Pool: puts and drops are what Holder.save
+-- writes and deletes, their counts how much of it is of this call.
+local function unknown()
+  return { known = false, beat = Holder.UNHEARD, settled = Holder.new_part(0), young = {},
+    presence = 0, open = 0, closed_at = 0, beaten_at = 0, vouched_at = 0, reclaimed_at = 0, cause = 0,
+    quarantined = 0, reported = 0, proxy = '', state = false, changed = false, counted = false, leases = false,
+    puts = {}, put_count = 0, drops = {}, drop_count = 0 }
+end
+
 function Holder.unpack(text)
-  local holder = { known = true, settled = Holder.new_part() }
-  local _, count, position
-  _, holder.beat, holder.settled.count, holder.settled.digest, holder.presence, holder.open,
-    holder.closed_at, holder.beaten_at, holder.vouched_at, holder.reclaimed_at, holder.cause,
-    holder.quarantined, holder.reported, holder.proxy, count, position = struct.unpack(HEAD, text)
-  holder.young = {}
+  local holder = unknown()
+  local _, count, position, state_at
+  holder.known = true
+  _, holder.beat, holder.settled.count, holder.settled.digest, state_at = struct.unpack(HEAD, text)
+  holder.presence, holder.open, holder.closed_at, holder.beaten_at, holder.vouched_at,
+    holder.reclaimed_at, holder.cause, holder.quarantined, holder.reported, holder.proxy,
+    position = struct.unpack(STATE, text, state_at)
+  holder.state = text:sub(state_at, position - 1)
+  count, position = struct.unpack(YOUNG_COUNT, text, position)
   for i = 1, count do
-    local part = {}
+    local part = Holder.new_part(0)
     part.beat, part.count, part.digest, position = struct.unpack(YOUNG, text, position)
     holder.young[i] = part
   end
@@ -70,30 +86,31 @@ function Holder.unpack(text)
 end
 
 local function pack(holder)
-  local text = { struct.pack(HEAD, FORMAT, holder.beat, holder.settled.count, holder.settled.digest,
-    holder.presence, holder.open, holder.closed_at, holder.beaten_at, holder.vouched_at,
-    holder.reclaimed_at, holder.cause, holder.quarantined, holder.reported, #holder.proxy,
-    holder.proxy, #holder.young) }
-  for _, part in ipairs(holder.young) do
-    text[#text + 1] = struct.pack(YOUNG, part.beat, part.count, part.digest)
+  local settled, young = holder.settled, holder.young
+  if holder.changed or not holder.state then
+    holder.state = struct.pack(STATE, holder.presence, holder.open, holder.closed_at, holder.beaten_at,
+      holder.vouched_at, holder.reclaimed_at, holder.cause, holder.quarantined, holder.reported,
+      #holder.proxy, holder.proxy)
   end
-  return table.concat(text)
-end
-
-local function unknown()
-  return { known = false, beat = Holder.UNHEARD, settled = Holder.new_part(), young = {},
-    presence = 0, open = 0, closed_at = 0, beaten_at = 0, vouched_at = 0, reclaimed_at = 0, cause = 0,
-    quarantined = 0, reported = 0, proxy = '' }
+  local text = struct.pack(HEAD, FORMAT, holder.beat, settled.count, settled.digest) .. holder.state
+    .. struct.pack(YOUNG_COUNT, #young)
+  for i = 1, #young do -- seldom more than one
+    text = text .. struct.pack(YOUNG, young[i].beat, young[i].count, young[i].digest)
+  end
+  return text
 end
 
 -- The holder, with the leases of these numbers as far as it has them: one call for all.
-function Holder.open(...)
-  local found = redis.call('HMGET', Keys.holder, 'head', ...)
-  local holder = found[1] and Holder.unpack(found[1]) or unknown()
-  holder.leases, holder.puts, holder.drops = {}, {}, {}
-  for i, number in ipairs({ ... }) do
-    holder.leases[number] = found[i + 1] or nil
+function Holder.open(numbers)
+  local found = redis.call('HMGET', Keys.holder, 'head', unpack(numbers))
+  local text = found[1]
+  local holder = text and (Memory.take(Keys.holder, 'head', text) or Holder.unpack(text)) or unknown()
+  local leases = {}
+  for i = 1, #numbers do
+    leases[numbers[i]] = found[i + 1]
   end
+  holder.leases, holder.put_count, holder.drop_count = leases, 0, 0
+  holder.changed, holder.counted = false, false
   return holder
 end
 
@@ -107,56 +124,66 @@ end
 
 -- Which of its parts a lease belongs to.
 local function part_of(holder, number)
-  local beat = Holder.beat_of(number)
+  local beat, young = Holder.beat_of(number), holder.young
   if beat < holder.beat then
     return holder.settled
   end
-  for _, part in ipairs(holder.young) do
-    if part.beat == beat then
-      return part
+  for i = 1, #young do
+    if young[i].beat == beat then
+      return young[i]
     end
   end
   local part = Holder.new_part(beat)
-  holder.young[#holder.young + 1] = part
+  young[#young + 1] = part
   return part
 end
 
--- A lease that it did not have, or has, with another record.
-function Holder.put(holder, number, text)
-  if not holder.leases[number] then
-    Holder.add(part_of(holder, number), number, 1)
-    holder.changed = true
-  end
-  holder.leases[number] = text
-  holder.puts[#holder.puts + 1] = number
-  holder.puts[#holder.puts + 1] = text
+local function write(holder, field, text)
+  local puts, count = holder.puts, holder.put_count
+  puts[count + 1], puts[count + 2], holder.put_count = field, text, count + 2
 end
 
-function Holder.drop(holder, number)
+-- A lease that it did not have, or has, with another record.
+function Holder.put(holder, seq, text)
+  if not holder.leases[seq] then
+    local number = tonumber(seq)
+    Holder.add(part_of(holder, number), number, 1)
+    holder.counted = true
+  end
+  holder.leases[seq] = text
+  write(holder, seq, text)
+end
+
+function Holder.drop(holder, seq)
+  local number, young = tonumber(seq), holder.young
   Holder.add(part_of(holder, number), number, -1)
-  holder.changed = true
-  holder.leases[number] = nil
-  holder.drops[#holder.drops + 1] = number
-  for i = #holder.young, 1, -1 do
-    if holder.young[i].count == 0 then
-      table.remove(holder.young, i)
+  holder.counted = true
+  holder.leases[seq] = false
+  holder.drop_count = holder.drop_count + 1
+  holder.drops[holder.drop_count] = seq
+  for i = #young, 1, -1 do
+    if young[i].count == 0 then
+      table.remove(young, i)
     end
   end
 end
 
--- Head and leases in one call, and one more if some are gone.
+-- Head and leases in one call, and one more if some are gone. The last that a call does with it.
 function Holder.save(holder)
-  if holder.changed then
-    holder.puts[#holder.puts + 1] = 'head'
-    holder.puts[#holder.puts + 1] = pack(holder)
+  local head = (holder.changed or holder.counted) and pack(holder)
+  if head then
+    write(holder, 'head', head)
   end
-  if #holder.puts > 0 then
-    redis.call('HSET', Keys.holder, unpack(holder.puts))
+  if holder.put_count > 0 then
+    redis.call('HSET', Keys.holder, unpack(holder.puts, 1, holder.put_count))
   end
-  if #holder.drops > 0 then
-    redis.call('HDEL', Keys.holder, unpack(holder.drops))
+  if holder.drop_count > 0 then
+    redis.call('HDEL', Keys.holder, unpack(holder.drops, 1, holder.drop_count))
   end
-  holder.puts, holder.drops, holder.changed = {}, {}, false
+  holder.leases = false
+  if head then
+    Memory.keep(Keys.holder, 'head', head, holder)
+  end
 end
 
 -- How many leases it has.
@@ -192,8 +219,7 @@ function Holder.beat(pool, holder, beat, asking)
   holder.young, holder.beat, holder.beaten_at = young, beat, pool.now
   holder.reclaimed_at, holder.cause, holder.quarantined, holder.closed_at = 0, 0, 0, 0
   holder.changed = true
-  holder.puts[#holder.puts + 1] = 'asking'
-  holder.puts[#holder.puts + 1] = #asking > 0 and ' ' .. table.concat(asking, ' ') .. ' ' or ''
+  write(holder, 'asking', #asking > 0 and ' ' .. table.concat(asking, ' ') .. ' ' or '')
   Holder.look_later(pool, holder)
 end
 
@@ -201,8 +227,9 @@ end
 function Holder.agrees(holder, count, digest, under_way)
   local rest = { count = holder.settled.count, digest = holder.settled.digest }
   local seen = {}
-  for _, number in ipairs(under_way) do
-    if holder.leases[number] and Holder.beat_of(number) < holder.beat and not seen[number] then
+  for _, seq in ipairs(under_way) do
+    local number = tonumber(seq)
+    if holder.leases[seq] and Holder.beat_of(number) < holder.beat and not seen[number] then
       seen[number] = true
       Holder.add(rest, number, -1)
     end

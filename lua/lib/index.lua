@@ -9,8 +9,9 @@ function Index.note_heartbeat(pool, worker)
   if fresh then
     Pool.sweep_by(pool, worker.heartbeat + pool.policy.heartbeat_ttl_ms)
   end
-  redis.call('ZADD', fresh and Keys.heartbeats or Keys.absent, worker.heartbeat, worker.id)
-  redis.call('ZREM', fresh and Keys.absent or Keys.heartbeats, worker.id)
+  local added = redis.call('ZADD', fresh and Keys.heartbeats or Keys.absent, worker.heartbeat, worker.id)
+  local removed = redis.call('ZREM', fresh and Keys.absent or Keys.heartbeats, worker.id)
+  pool.fresh = pool.fresh + (fresh and added or -removed)
 end
 
 -- Brings the pool's figures in line with the worker.
@@ -70,10 +71,9 @@ end
 -- The same, and its record is written when the pool is saved.
 function Index.save(pool, worker)
   arrange(pool, worker)
-  Shadow.put(pool, worker)
-  Pool.put(pool, Worker.RECORD .. worker.id, Worker.pack(worker))
-  if worker.learned then
-    Pool.put(pool, Worker.REPORT .. worker.id, cmsgpack.pack(worker.report))
+  Worker.note_change(pool, worker)
+  if pool.unsaved_count >= Pool.UNSAVED_MAX then
+    Pool.flush(pool)
   end
 end
 
@@ -81,7 +81,7 @@ end
 function Index.forget(pool, worker)
   worker.state = Worker.REMOVED
   arrange(pool, worker)
-  redis.call('ZREM', Keys.heartbeats, worker.id)
+  pool.fresh = pool.fresh - redis.call('ZREM', Keys.heartbeats, worker.id)
   redis.call('ZREM', Keys.absent, worker.id)
   redis.call('ZREM', Keys.ejected, worker.id)
   redis.call('ZREM', Keys.latencies, worker.id)

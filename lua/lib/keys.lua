@@ -3,7 +3,7 @@
 local Keys = {}
 
 -- Where the holder's key stands, or several of them.
-Keys.FIRST_HOLDER = 21
+Keys.FIRST_HOLDER = 20
 
 local index, shadow_index
 
@@ -25,12 +25,13 @@ local function name_pool(keys)
   Keys.latencies = keys[11] -- ZSET worker -> latency it reports: those that serve
   Keys.holders = keys[12]   -- ZSET epoch -> when to look at that holder again
   Keys.awaited = keys[13]   -- ZSET epoch -> since when: holders that the present rebuild waits for
-  Keys.clients = keys[14]   -- HASH client -> leases it has
-  Keys.client_rates = keys[15] -- ZSET client -> how often it came (lib/rate.lua)
-  Keys.affinity = keys[16]  -- HASH key -> the worker it is bound to
-  Keys.affinity_expiry = keys[17] -- ZSET key -> when it is unbound
+  -- HASH client:<key> -> leases it has, rate:<client> -> how often it came, affinity:<key> -> the worker it is
+  -- bound to; clients, rates, bindings: how many; rates_due, bindings_due: when one may be over (lib/visit.lua)
+  Keys.keys = keys[14]
+  Keys.rate_expiry = keys[15] -- ZSET client -> when its rate says nothing any more, or earlier
+  Keys.affinity_expiry = keys[16] -- ZSET key -> when it is unbound
   -- The same as `index`, for the strategy that runs in the shadow
-  shadow_index = { keys[18], keys[19], keys[20] }
+  shadow_index = { keys[17], keys[18], keys[19] }
 end
 
 -- A pool is named once while calls for it follow each other. What a call may have left exchanged, because

@@ -34,28 +34,25 @@ local function put_lease(holder, seq, lease)
     #lease.client, lease.client))
 end
 
--- What the lease is for: chosen (whether by the strategy), kind, shadow_kind, bound (0 or 1), client. The
+-- Takes this lease, of which all is known but its lifetime number. `chosen` is whether by the strategy. The
 -- caller saves the holder, here and below.
-function Lease.take(pool, worker, holder, seq, purpose)
-  local kind = purpose.kind
+function Lease.take(pool, worker, holder, seq, lease, chosen)
   pool.connections = pool.connections + 1
   pool.seq = pool.seq + 1
   worker.seq = pool.seq
   worker.active = worker.active + 1
-  worker.bound = worker.bound + purpose.bound
+  worker.bound = worker.bound + lease.bound
   worker.lifetime = worker.lifetime + 1
+  lease.lifetime = worker.lifetime
   if worker.state == Worker.AVAILABLE and Worker.at_its_limit(pool, worker) then
     Worker.reach_limit(pool, worker)
   end
-  if purpose.chosen or not pool.strategy.draws then
-    pool.strategy.taken(pool, worker, kind)
+  if chosen or not pool.strategy.draws then
+    pool.strategy.taken(pool, worker, lease.kind)
   end
-  Shadow.taken(pool, worker, purpose.shadow_kind)
+  Shadow.taken(pool, worker, lease.shadow_kind)
   Index.save(pool, worker)
-  Client.enter(purpose.client)
-  put_lease(holder, seq, { birth = worker.birth, lifetime = worker.lifetime, since = pool.now,
-    kind = kind, shadow_kind = purpose.shadow_kind, told = 0, bound = purpose.bound,
-    worker = worker.id, client = purpose.client })
+  put_lease(holder, seq, lease)
 end
 
 -- Re-asserted leases are older than anything the store knows: no report has yet to hear of them.
@@ -90,8 +87,8 @@ function Lease.reassert(pool, crew, holder, seq, told)
 end
 
 -- Returns the worker if this is still the incarnation that the lease was taken on.
-function Lease.worker_of(lease)
-  local worker = Worker.read(lease.worker)
+function Lease.worker_of(pool, lease)
+  local worker = Worker.read(pool, lease.worker)
   if worker and worker.birth == lease.birth then
     return worker
   end
@@ -130,12 +127,19 @@ function Lease.note_told(holder, seq, lease, outcome)
 end
 
 -- An ended lease is never admitted again, however late its question comes.
-function Lease.bury(pool, lease_id)
-  redis.call('ZADD', Keys.tombstones, pool.now + pool.policy.lease_ttl_ms, lease_id)
+function Lease.bury(pool, lease_ids)
+  local until_ms, burials = string.format('%.17g', pool.now + pool.policy.lease_ttl_ms), {}
+  for i = 1, #lease_ids do
+    burials[2 * i - 1], burials[2 * i] = until_ms, lease_ids[i]
+  end
+  if #burials > 0 then
+    redis.call('ZADD', Keys.tombstones, unpack(burials))
+  end
 end
 
-function Lease.is_buried(lease_id)
-  return redis.call('ZSCORE', Keys.tombstones, lease_id)
+-- For each of these, when it is forgotten that it has ended; false for one that has not.
+function Lease.burials(lease_ids)
+  return #lease_ids > 0 and redis.call('ZMSCORE', Keys.tombstones, unpack(lease_ids)) or {}
 end
 
 return Lease

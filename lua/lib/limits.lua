@@ -49,12 +49,12 @@ function Limits.refusal(pool, client)
 end
 
 -- The request comes in. A rate that is only watched is not taken from by what it would have denied.
-function Limits.take(pool, client)
+function Limits.take(pool, visit, client)
   if pool.policy.requests.limit and not pool.rate.over then
     Rate.take(pool, pool.policy.requests.limit, pool.rate)
   end
   if client and client.rate and not client.rate.over then
-    Client.take_rate(pool, client)
+    Client.take_rate(pool, visit, client)
   end
 end
 

@@ -35,11 +35,11 @@ end
 
 -- Returns the next cursor, and the workers that are not out of sight as a JSON list; each is written
 -- by `encode(worker)`.
-function Page.read(cursor, encode)
+function Page.read(pool, cursor, encode)
   local page = redis.call('HSCAN', Keys.live, cursor, 'COUNT', FIELDS, 'MATCH', Worker.RECORD .. '*')
   local workers = {}
   for i = 1, #page[2], 2 do
-    local worker = Worker.read_with_report(page[2][i]:sub(#Worker.RECORD + 1))
+    local worker = Worker.read_with_report(pool, page[2][i]:sub(#Worker.RECORD + 1))
     if worker.state ~= Worker.REMOVED or worker.active > 0 then
       workers[#workers + 1] = encode(worker)
     end

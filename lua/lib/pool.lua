@@ -2,7 +2,7 @@
 
 local Pool = {}
 
-local HEAD = '>dddddddddddddddddddddd'
+local HEAD = '>ddddddddddddddddddddddd'
 
 -- Redis may stop for a while and its clock may jump: neither may make anything expire, so the
 -- pool's own clock takes no single step longer than this. Two of them are less than Holder.GRACE_MS.
@@ -13,12 +13,16 @@ local CLOCK_STEP_MS_MIN = 0.001
 -- Weight of the newest interval in the mean time between two admissions.
 local INTERVAL_ALPHA = 0.1
 
--- Whole from the beginning: a table that grows field by field is laid out anew again and again.
+-- Whole from the beginning, with what belongs to one call only: a table that grows field by field is laid out
+-- anew again and again, and so is one whose fields are nil for a while.
 local function new_head()
-  return { clock = 0, wall = 0, seq = 0, births = 0, connections = 0, open = 0, at_limit = 0,
+  return { now = 0, policy = false, strategy = false, store_id = false, shared = false, shadow = false,
+    levels_field = 'levels', levels = false, ledger = false, median_ms = false, unsaved = {},
+    unsaved_count = 0, changed = false,
+    clock = 0, wall = 0, seq = 0, births = 0, connections = 0, open = 0, at_limit = 0,
     recycles = 0, overlaps = 0, recycle_ms = 0, admitted_at = 0, interval_ms = 0, fired = 0, dice = 0,
-    rebuild = 0, rebuild_at = 0, holders = 0, quarantined = 0, rate = { at = 0, used = 0 }, lost_at = 0,
-    sweep_at = 0 }
+    rebuild = 0, rebuild_at = 0, holders = 0, quarantined = 0, rate = { at = 0, used = 0, over = false },
+    lost_at = 0, sweep_at = 0, fresh = 0 }
 end
 
 local function unpack_head(text)
@@ -26,7 +30,7 @@ local function unpack_head(text)
   head.clock, head.wall, head.seq, head.births, head.connections, head.open, head.at_limit,
     head.recycles, head.overlaps, head.recycle_ms, head.admitted_at, head.interval_ms, head.fired,
     head.dice, head.rebuild, head.rebuild_at, head.holders, head.quarantined, head.rate.at,
-    head.rate.used, head.lost_at, head.sweep_at = struct.unpack(HEAD, text)
+    head.rate.used, head.lost_at, head.sweep_at, head.fresh = struct.unpack(HEAD, text)
   return head
 end
 
@@ -35,7 +39,7 @@ local function pack_head(head)
     head.clock, head.wall, head.seq, head.births, head.connections, head.open, head.at_limit,
     head.recycles, head.overlaps, head.recycle_ms, head.admitted_at, head.interval_ms, head.fired,
     head.dice, head.rebuild, head.rebuild_at, head.holders, head.quarantined, head.rate.at,
-    head.rate.used, head.lost_at, head.sweep_at)
+    head.rate.used, head.lost_at, head.sweep_at, head.fresh)
 end
 
 local function wall_ms()
@@ -53,22 +57,23 @@ end
 -- The pool at this moment, for those who only read. Returns nil when it has no policy, that is, does
 -- not exist.
 function Pool.look()
-  local stored = redis.call('HMGET', Keys.live, 'head', 'policy_mark', 'shared', 'store_id')
+  Memory.begin()
+  local stored = redis.call('HMGET', Keys.live, 'head', 'policy_mark', 'store_id', 'shared', 'shadow_head',
+    'shadow_shared')
   if not stored[2] then
     return nil
   end
-  local pool = unpack_head(stored[1])
+  local pool = Memory.take(Keys.live, 'head', stored[1]) or unpack_head(stored[1])
   local wall = wall_ms()
   pool.clock = pool.clock + math.min(math.max(wall - pool.wall, CLOCK_STEP_MS_MIN), CLOCK_STEP_MS_MAX)
   pool.wall = wall
   pool.now = pool.clock
   pool.policy = Policy.read(stored[2])
   pool.strategy = Strategies[pool.policy.strategy]
-  pool.levels_field = 'levels'
-  pool.puts = {}
-  pool.shared = stored[3]
-  pool.store_id = stored[4]
-  Shadow.open(pool)
+  pool.store_id, pool.shared = stored[3], stored[4]
+  pool.levels_field, pool.levels, pool.ledger, pool.median_ms = 'levels', false, false, false
+  pool.unsaved_count, pool.changed = 0, false
+  Shadow.open(pool, stored[5], stored[6])
   return pool
 end
 
@@ -82,39 +87,63 @@ function Pool.open()
   return pool
 end
 
--- A call takes no more arguments than Lua's stack has room for; whoever changes all workers writes in pieces.
-local PUTS_MAX = 512
+-- What the next command writes, names and values; those behind the last are of another time. A table that is
+-- used again has not to grow.
+local puts, last = {}, 0
 
--- Writes a field beside the head, in the same call, when the pool is saved. Whoever reads the field before
--- that reads what was there.
-function Pool.put(pool, field, text)
-  local puts = pool.puts
-  puts[#puts + 1] = field
-  puts[#puts + 1] = text
-  if #puts >= PUTS_MAX then
-    Pool.flush(pool)
+local function put(field, text)
+  puts[last + 1], puts[last + 2] = field, text
+  last = last + 2
+end
+
+local function put_worker(pool, worker)
+  local text = Worker.pack(worker)
+  put(worker.field, text)
+  Memory.keep(Keys.live, worker.field, text, worker)
+  if worker.learned then
+    local field, report = Worker.REPORT .. worker.id, Worker.pack_report(worker.report)
+    put(field, report)
+    Memory.keep(Keys.live, field, report, worker.report)
+  end
+  if pool.shadow then
+    put(Worker.SHADOW .. worker.id, Shadow.pack_face(worker))
+  end
+  worker.unsaved, worker.learned = false, false
+end
+
+local function write(pool)
+  for i = 1, pool.unsaved_count do
+    put_worker(pool, pool.unsaved[i])
+  end
+  pool.unsaved_count = 0
+  if last > 0 then
+    redis.call('HSET', Keys.live, unpack(puts, 1, last))
   end
 end
 
--- Writes what was put, for whoever reads it again in the same call.
+-- A call takes no more arguments than Lua's stack has room for: whoever changes all workers writes them in
+-- pieces of so many. Each has up to six.
+Pool.UNSAVED_MAX = 64
+
+-- Writes the workers that have changed.
 function Pool.flush(pool)
-  if #pool.puts > 0 then
-    redis.call('HSET', Keys.live, unpack(pool.puts))
-    pool.puts = {}
-  end
+  last = 0
+  write(pool)
 end
 
+-- The last that a call does with it: what changed afterwards would not be in the bytes that it is known by.
 function Pool.save(pool)
-  local puts = pool.puts
-  puts[#puts + 1] = 'head'
-  puts[#puts + 1] = pack_head(pool)
-  local shared = pool.strategy.shared(pool)
+  last = 0
+  local head, shared = pack_head(pool), pool.strategy.shared(pool)
+  put('head', head)
   if shared then
-    puts[#puts + 1] = 'shared'
-    puts[#puts + 1] = shared
+    put('shared', shared)
   end
-  Shadow.store(pool, puts)
-  Pool.flush(pool)
+  if pool.shadow then
+    Shadow.store(pool, put)
+  end
+  write(pool)
+  Memory.keep(Keys.live, 'head', head, pool)
 end
 
 -- Something is due at this time: nobody decides after it without looking (lib/sweep.lua).

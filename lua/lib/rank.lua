@@ -39,12 +39,12 @@ end
 -- The worker to take, or nil, and whether it was the strategy that chose. The one that the request
 -- stands on keeps it, if it may be chosen at all.
 function Rank.choose(pool, kind, own)
-  local worker = own ~= '' and Worker.read(own)
+  local worker = own ~= '' and Worker.read(pool, own)
   if worker and Rank.is_ranked(worker, kind) then
     return worker, false
   end
   local member = pool.strategy.choose(pool, kind)
-  return member and Worker.read(worker_in(pool, member)), true
+  return member and Worker.read(pool, worker_in(pool, member)), true
 end
 
 -- How many of the workers are looked at for one that serves, though nobody has room.
@@ -53,11 +53,11 @@ local LOOKS_MAX = 64
 -- Any worker that is in service and only has no room; nil when none was found. Who has room is kept out by
 -- the strategy, and not for us to let in.
 function Rank.any_full(pool)
-  local fresh = redis.call('ZCARD', Keys.heartbeats)
+  local fresh = pool.fresh
   local first = math.floor(Dice.roll(pool) * fresh)
   for i = 0, math.min(fresh, LOOKS_MAX) - 1 do
     local at = (first + i) % fresh
-    local worker = Worker.read(redis.call('ZRANGE', Keys.heartbeats, at, at)[1])
+    local worker = Worker.read(pool, redis.call('ZRANGE', Keys.heartbeats, at, at)[1])
     if Worker.is_open(pool, worker) and not Worker.has_room(pool, worker) then
       return worker
     end
@@ -70,7 +70,7 @@ function Rank.be(number)
 end
 
 function Rank.first(_, kind)
-  return redis.call('ZRANGE', Keys.index[kind], 0, 0)[1]
+  return redis.call('ZRANGE', Keys.index[kind], '0', '0')[1]
 end
 
 function Rank.no_prefix()

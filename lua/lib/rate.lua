@@ -61,24 +61,23 @@ function Rate.unknown(pool, limit)
   return { at = pool.lost_at + limit.burst * limit.interval_ms, used = 0 }
 end
 
--- Both numbers in one, so that a sorted set can keep them: the lowest are over first. A rate counts at
--- most a million, and a window is a second or longer.
-local USED = 2 ^ 20
-
-function Rate.pack(limit, state)
-  return limit.windowed and state.at * USED + state.used or state.at
+-- The clock that this limit goes by.
+function Rate.time(pool, limit)
+  return limit.windowed and pool.wall or pool.now
 end
 
-function Rate.unpack(limit, number)
-  if limit.windowed then
-    return { at = math.floor(number / USED), used = number % USED }
-  end
-  return { at = number, used = 0 }
+-- From then on its state says no more than nothing does.
+function Rate.over_at(limit, state)
+  return limit.windowed and (state.at + 1) * limit.period_ms or state.at
 end
 
--- What is below this says no more than nothing does.
-function Rate.over(pool, limit)
-  return limit.windowed and window_of(pool, limit) * USED or pool.now
+function Rate.pack(state)
+  return struct.pack('>dd', state.at, state.used)
+end
+
+function Rate.unpack(text)
+  local at, used = struct.unpack('>dd', text)
+  return { at = at, used = used, over = false }
 end
 
 return Rate

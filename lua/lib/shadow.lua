@@ -9,13 +9,15 @@ local HEAD = '>dddd'
 -- scores, clock, eligible, prefix, inputs
 local FACE = '>ddddBBc0Bc0'
 
-function Shadow.open(pool)
+-- With its fields of Keys.live, as far as there are any.
+function Shadow.open(pool, head, shared)
   local name = pool.policy.shadow_strategy
   if not name then
+    pool.shadow = false
     return
   end
-  local head, shared = unpack(redis.call('HMGET', Keys.live, 'shadow_head', 'shadow_shared'))
-  local shadow = { strategy = Strategies[name], shared = shared, levels_field = 'shadow_levels' }
+  local shadow = { strategy = Strategies[name], dice = 0, fired = 0, seen = 0, differed = 0, levels = false,
+    levels_field = 'shadow_levels', shared = shared, ledger = false }
   if head then
     shadow.dice, shadow.fired, shadow.seen, shadow.differed = struct.unpack(HEAD, head)
   else
@@ -24,38 +26,37 @@ function Shadow.open(pool)
   pool.shadow = shadow
 end
 
--- Adds to what Pool.save writes: names and values.
-function Shadow.store(pool, puts)
+-- What Pool.save is to write: put(name, value).
+function Shadow.store(pool, put)
   local shadow = pool.shadow
-  if not shadow then
-    return
-  end
   local head = struct.pack(HEAD, shadow.dice, shadow.fired, shadow.seen, shadow.differed)
   local shared
   Shadow.within(pool, nil, function()
     shared = pool.strategy.shared(pool)
   end)
-  puts[#puts + 1] = 'shadow_head'
-  puts[#puts + 1] = head
+  put('shadow_head', head)
   if shared then
-    puts[#puts + 1] = 'shadow_shared'
-    puts[#puts + 1] = shared
+    put('shadow_shared', shared)
   end
 end
 
 local function face_of(worker)
-  local text = redis.call('HGET', Keys.live, Worker.SHADOW .. worker.id)
+  local text = worker.face_text
   if not text then
-    return { scores = Worker.unranked(), clock = 0, eligible = 0, prefix = '', inputs = '' }
+    return { scores = Worker.unranked(), clock = 0, eligible = 0, prefix = '', inputs = '', conduct = false,
+      load = false }
   end
-  local face, scores = {}, {}
+  local scores = { 0, 0, 0 }
+  local face = { scores = scores, clock = 0, eligible = 0, prefix = '', inputs = '', conduct = false,
+    load = false }
   scores[1], scores[2], scores[3], face.clock, face.eligible, face.prefix, face.inputs =
     struct.unpack(FACE, text)
-  face.scores = scores
   return face
 end
 
-local function pack_face(face)
+-- What it keeps of the worker.
+function Shadow.pack_face(worker)
+  local face = worker.face
   return struct.pack(FACE, face.scores[1], face.scores[2],
     face.scores[3], face.clock, face.eligible, #face.prefix, face.prefix, #face.inputs, face.inputs)
 end
@@ -141,14 +142,6 @@ function Shadow.rank(pool, worker, rank)
   end
 end
 
--- Adds what it keeps of the worker to what Pool.save writes.
-function Shadow.put(pool, worker)
-  if pool.shadow then
-    pool.puts[#pool.puts + 1] = Worker.SHADOW .. worker.id
-    pool.puts[#pool.puts + 1] = pack_face(worker.face)
-  end
-end
-
 -- Nothing that it kept is of use to another strategy.
 function Shadow.clear(pool, ids)
   redis.call('UNLINK', Keys.shadow_index[1], Keys.shadow_index[2], Keys.shadow_index[3])
@@ -157,29 +150,24 @@ function Shadow.clear(pool, ids)
   for _, id in ipairs(ids) do
     redis.call('HDEL', Keys.live, Worker.SHADOW .. id)
   end
-  pool.shadow = nil
-  Shadow.open(pool)
+  Shadow.open(pool, nil, nil)
 end
 
--- What it would have chosen in the place of this worker, and the kind of request that this is to it. One
--- that draws has drawn.
-function Shadow.choose(pool, request, worker, rank)
-  local shadow, kind, chosen = pool.shadow, 1, nil
-  if not shadow then
-    return nil, kind
-  end
+-- What it would have chosen, and the kind of request that this is to it. One that draws has drawn.
+function Shadow.choose(pool, request, rank)
+  local shadow, kind, chosen = pool.shadow, nil, nil
   Shadow.within(pool, nil, function()
     kind = pool.strategy.kind_of(pool, request)
     local member = pool.strategy.choose(pool, kind)
     chosen = member and member:sub(pool.strategy.prefix_bytes + 1)
   end)
   if chosen and shadow.strategy.draws then
-    local drawn = chosen == worker.id and worker or Worker.read(chosen)
+    local drawn = Worker.read(pool, chosen)
     Shadow.within(pool, drawn, function()
       pool.strategy.taken(pool, drawn, kind)
     end)
     Shadow.rank(pool, drawn, rank)
-    Shadow.put(pool, drawn)
+    Worker.note_change(pool, drawn)
   end
   return chosen, kind
 end
@@ -187,10 +175,8 @@ end
 -- The live strategy has chosen this worker.
 function Shadow.compare(pool, chosen, worker)
   local shadow = pool.shadow
-  if shadow then
-    shadow.seen = shadow.seen + 1
-    shadow.differed = shadow.differed + (chosen == worker.id and 0 or 1)
-  end
+  shadow.seen = shadow.seen + 1
+  shadow.differed = shadow.differed + (chosen == worker.id and 0 or 1)
 end
 
 return Shadow

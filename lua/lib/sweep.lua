@@ -10,7 +10,7 @@ local function sweep_stale(pool)
   local oldest = '(' .. string.format('%.17g', pool.now - pool.policy.heartbeat_ttl_ms)
   local stale = redis.call('ZRANGE', Keys.heartbeats, '-inf', oldest, 'BYSCORE', 'LIMIT', 0, Sweep.MAX)
   for _, id in ipairs(stale) do
-    local worker = Worker.read(id)
+    local worker = Worker.read(pool, id)
     Index.note_heartbeat(pool, worker)
     Index.save(pool, worker)
   end
@@ -21,7 +21,7 @@ end
 local function sweep_ejected(pool)
   local back = redis.call('ZRANGE', Keys.ejected, '-inf', pool.now, 'BYSCORE', 'LIMIT', 0, Sweep.MAX)
   for _, id in ipairs(back) do
-    local worker = Worker.read(id)
+    local worker = Worker.read(pool, id)
     redis.call('ZREM', Keys.ejected, id)
     worker.ejected_until = 0
     Index.save(pool, worker)

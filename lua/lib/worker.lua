@@ -2,10 +2,13 @@
 
 local Worker = {}
 
+-- What leases change comes first. Behind it is what only the worker's own verbs change: it is packed when they
+-- do, and worker.life has the text of it between; whoever changes it says so: worker.life = false.
 -- previous: its heartbeat before the last. sessions: as it told with the last. bound: leases that came
 -- by their affinity, whatever its limit. origin: where clients reach it themselves. owner: who registered
 -- it, by the name of a token; empty where nobody was asked.
-local WORKER = '>IIdddIddBBddBBBddddddIBc0Bc0Bc0Bc0Bc0Bc0'
+local WORKER = '>IIddBBddBBBddddIBc0Bc0'
+local LIFE = '>ddIdddBc0Bc0Bc0Bc0'
 
 Worker.AVAILABLE = 0
 Worker.DRAINING = 1 -- finishes its sessions and stays
@@ -22,6 +25,11 @@ Worker.UNTOLD = 1 / 0
 -- Not in a kind's index: no rank is as high.
 Worker.UNRANKED = 1 / 0
 
+-- Its fields in Keys.live: the record, what was learned about it, what the strategy in the shadow keeps of it.
+Worker.RECORD = 'worker:'
+Worker.REPORT = 'report:'
+Worker.SHADOW = 'shadow:'
+
 function Worker.unranked()
   return { Worker.UNRANKED, Worker.UNRANKED, Worker.UNRANKED }
 end
@@ -32,44 +40,109 @@ function Worker.new(id)
     weight = 1, limit_at = 0, state = Worker.AVAILABLE, ejections = 0, ejected_at = 0,
     ejected_until = 0, open = 0, at_limit = 0, eligible = 0, clock = 0, scores = Worker.unranked(),
     previous = 0, sessions = Worker.UNTOLD, bound = 0, prefix = '', incarnation = '', address = '',
-    inputs = '', origin = '', owner = '',
+    inputs = '', origin = '', owner = '', life = false,
+    -- What belongs to one call; whole from the beginning, as in Pool.
+    field = Worker.RECORD .. id, report = false, learned = false, unsaved = false, face = false,
+    face_text = false, conduct = false, load = false,
   }
 end
 
--- Its fields in Keys.live: the record, what was learned about it, what the strategy in the shadow keeps of it.
-Worker.RECORD = 'worker:'
-Worker.REPORT = 'report:'
-Worker.SHADOW = 'shadow:'
-
 local function unpack_worker(id, text)
-  local worker = Worker.new(id) -- whole from the beginning, as in Pool
+  local worker = Worker.new(id)
   local scores = worker.scores
-  worker.active, worker.lifetime, worker.seq, worker.heartbeat, worker.birth,
-    worker.max_concurrent, worker.weight, worker.limit_at, worker.state, worker.ejections,
+  local life_at
+  worker.active, worker.lifetime, worker.seq, worker.limit_at, worker.state, worker.ejections,
     worker.ejected_at, worker.ejected_until, worker.open, worker.at_limit, worker.eligible,
-    worker.clock, scores[1], scores[2], scores[3], worker.previous, worker.sessions,
-    worker.bound, worker.prefix, worker.incarnation, worker.address, worker.inputs, worker.origin,
-    worker.owner = struct.unpack(WORKER, text)
+    worker.clock, scores[1], scores[2], scores[3], worker.bound, worker.prefix, worker.inputs,
+    life_at = struct.unpack(WORKER, text)
+  worker.heartbeat, worker.birth, worker.max_concurrent, worker.weight, worker.previous,
+    worker.sessions, worker.incarnation, worker.address, worker.origin,
+    worker.owner = struct.unpack(LIFE, text, life_at)
+  worker.life = text:sub(life_at)
   return worker
 end
 
-function Worker.read(id)
-  local text = redis.call('HGET', Keys.live, Worker.RECORD .. id)
-  return text and unpack_worker(id, text) or nil
+-- What a report begins with: requests, errors, bytes_read, bytes_written, timed, timed_us.
+local TOTALS = '>dddddd'
+local TOTALS_BYTES = 48
+
+-- Behind the totals is what few workers have, packed as it comes: estimates, load, load_birth. Whoever changes
+-- one of them says so: report.rest = nil.
+local function unpack_report(text)
+  local report = { requests = 0, errors = 0, bytes_read = 0, bytes_written = 0, timed = 0, timed_us = 0,
+    rest = '' }
+  if text then
+    report.requests, report.errors, report.bytes_read, report.bytes_written, report.timed,
+      report.timed_us = struct.unpack(TOTALS, text)
+    report.rest = text:sub(TOTALS_BYTES + 1)
+  end
+  if report.rest ~= '' then
+    local rest = cmsgpack.unpack(report.rest)
+    report.estimates, report.load, report.load_birth = rest.estimates, rest.load, rest.load_birth
+  end
+  return report
 end
 
-local function new_report()
-  return { requests = 0, errors = 0, bytes_read = 0, bytes_written = 0, timed = 0, timed_us = 0 }
+function Worker.pack_report(report)
+  report.rest = report.rest or cmsgpack.pack({ estimates = report.estimates, load = report.load,
+    load_birth = report.load_birth })
+  return struct.pack(TOTALS, report.requests, report.errors, report.bytes_read, report.bytes_written,
+    report.timed, report.timed_us) .. report.rest
+end
+
+local function take_report(worker, text)
+  worker.report = text and Memory.take(Keys.live, Worker.REPORT .. worker.id, text) or unpack_report(text)
+end
+
+local function fetch(pool, id, field, with_report)
+  local text, report, face
+  if pool.shadow then
+    text, report, face = unpack(redis.call('HMGET', Keys.live, field, Worker.REPORT .. id, Worker.SHADOW .. id))
+  elseif with_report then
+    text, report = unpack(redis.call('HMGET', Keys.live, field, Worker.REPORT .. id))
+  else
+    text = redis.call('HGET', Keys.live, field)
+  end
+  if not text then
+    return nil
+  end
+  local worker = Memory.take(Keys.live, field, text)
+  if not worker then
+    worker = unpack_worker(id, text)
+    Memory.keep(Keys.live, field, false, worker)
+  end
+  worker.face, worker.face_text, worker.conduct, worker.load = false, face, false, false
+  worker.unsaved, worker.learned, worker.report = false, false, false
+  if with_report then
+    take_report(worker, report)
+  end
+  return worker
+end
+
+function Worker.read(pool, id)
+  local field = Worker.RECORD .. id
+  return Memory.held(Keys.live, field) or fetch(pool, id, field, false)
 end
 
 -- The same, with what was learned about it. Whoever adds to that says so: worker.learned.
-function Worker.read_with_report(id)
-  local texts = redis.call('HMGET', Keys.live, Worker.RECORD .. id, Worker.REPORT .. id)
-  local worker = texts[1] and unpack_worker(id, texts[1]) or nil
-  if worker then
-    worker.report = texts[2] and cmsgpack.unpack(texts[2]) or new_report()
+function Worker.read_with_report(pool, id)
+  local field = Worker.RECORD .. id
+  local worker = Memory.held(Keys.live, field)
+  if not worker then
+    return fetch(pool, id, field, true)
+  elseif not worker.report then
+    take_report(worker, redis.call('HGET', Keys.live, Worker.REPORT .. id))
   end
   return worker
+end
+
+-- The record has changed. It is written when the pool is saved, once, however often it changes until then.
+function Worker.note_change(pool, worker)
+  if not worker.unsaved then
+    worker.unsaved = true
+    pool.unsaved_count = pool.unsaved_count + 1
+    pool.unsaved[pool.unsaved_count] = worker
+  end
 end
 
 -- How many there are: each is among the fresh or among the absent.
@@ -83,14 +156,13 @@ end
 
 function Worker.pack(worker)
   local scores = worker.scores
-  return struct.pack(WORKER,
-    worker.active, worker.lifetime, worker.seq, worker.heartbeat, worker.birth,
-    worker.max_concurrent, worker.weight, worker.limit_at, worker.state, worker.ejections,
-    worker.ejected_at, worker.ejected_until, worker.open, worker.at_limit, worker.eligible,
-    worker.clock, scores[1], scores[2], scores[3], worker.previous, worker.sessions,
-    worker.bound, #worker.prefix, worker.prefix,
-    #worker.incarnation, worker.incarnation, #worker.address, worker.address,
-    #worker.inputs, worker.inputs, #worker.origin, worker.origin, #worker.owner, worker.owner)
+  worker.life = worker.life or struct.pack(LIFE, worker.heartbeat, worker.birth, worker.max_concurrent,
+    worker.weight, worker.previous, worker.sessions, #worker.incarnation, worker.incarnation,
+    #worker.address, worker.address, #worker.origin, worker.origin, #worker.owner, worker.owner)
+  return struct.pack(WORKER, worker.active, worker.lifetime, worker.seq, worker.limit_at, worker.state,
+    worker.ejections, worker.ejected_at, worker.ejected_until, worker.open, worker.at_limit, worker.eligible,
+    worker.clock, scores[1], scores[2], scores[3], worker.bound, #worker.prefix, worker.prefix,
+    #worker.inputs, worker.inputs) .. worker.life
 end
 
 -- Whether whoever this is may speak for it. A token's holder may not for those of another's.
@@ -137,8 +209,8 @@ function Worker.at_its_limit(pool, worker)
 end
 
 -- How far from their limit lifetime_first keeps all workers but one.
-function Worker.margin(pool, fresh)
-  return math.max(1, math.floor(pool.policy.max_lifetime / math.max(1, fresh)))
+function Worker.margin(pool)
+  return math.max(1, math.floor(pool.policy.max_lifetime / math.max(1, pool.fresh)))
 end
 
 return Worker

@@ -9,21 +9,19 @@ return Rank.strategy({
   end,
 
   choose = function(pool, kind)
-    local fresh = redis.call('ZCARD', Keys.heartbeats)
-    if fresh == 0 then
+    if pool.fresh == 0 then
       return nil
     end
     -- Primary: the highest lifetime that stays out of the margin.
-    local margin = Worker.margin(pool, fresh)
+    local margin = Worker.margin(pool)
     local lowest = -(pool.policy.max_lifetime - margin - 1) * LIFETIME_STEP
-    local found = redis.call('ZRANGE', Keys.index[kind], lowest, '+inf', 'BYSCORE', 'LIMIT', 0, 1)
+    local found = redis.call('ZRANGE', Keys.index[kind], lowest, '+inf', 'BYSCORE', 'LIMIT', '0', '1')
     -- Fallback: all that is left is inside the margin. Progress comes before staggering.
     return found[1] or Rank.first(pool, kind)
   end,
 
   describe = function(pool, worker)
-    local fresh = redis.call('ZCARD', Keys.heartbeats)
-    local bound = pool.policy.max_lifetime - Worker.margin(pool, fresh)
+    local bound = pool.policy.max_lifetime - Worker.margin(pool)
     return { active = worker.active, lifetime = worker.lifetime, primary_below = bound }
   end,
 })

@@ -5,6 +5,9 @@
 -- them that begin a transaction, and the latency that is listed among the pool's.
 local INPUTS = '>dBddddddddddddIId'
 
+-- What the pool keeps of the median when it is to be found anew.
+local UNKNOWN = ''
+
 local OPERATIONS = { query = 1, execute = 2, begin = 3 }
 local NAMES = { 'query', 'execute', 'begin' }
 
@@ -14,7 +17,7 @@ end
 
 -- The worker's load as it reports it; nil while it has not.
 local function load_of(worker)
-  if worker.load == nil and worker.inputs ~= '' then
+  if not worker.load and worker.inputs ~= '' then
     local load = {}
     load.at, load.serving, load.http, load.http_max, load.open, load.open_max, load.tx, load.tx_max,
       load.idle, load.waiting, load.latency_ms, load.errors, load.timeouts, load.uptime_s,
@@ -56,12 +59,14 @@ local function list_latency(pool, worker, load)
   else
     redis.call('ZREM', Keys.latencies, worker.id)
   end
-  load.listed, pool.median_ms = latency, nil
+  load.listed, pool.median_ms, pool.shared = latency, false, UNKNOWN
 end
 
--- 0 while no worker has told a latency.
+-- 0 while no worker has told a latency. It is kept until a latency changes.
 local function median_ms(pool)
-  if not pool.median_ms then
+  if not pool.median_ms and pool.shared and pool.shared ~= UNKNOWN then
+    pool.median_ms = struct.unpack('>d', pool.shared)
+  elseif not pool.median_ms then
     local count = redis.call('ZCARD', Keys.latencies)
     local low, high = math.floor((count - 1) / 2), math.floor(count / 2)
     local middle = count > 0 and redis.call('ZRANGE', Keys.latencies, low, high, 'WITHSCORES') or {}
@@ -157,6 +162,10 @@ return Rank.strategy({
     return 'load'
   end,
 
+  shared = function(pool)
+    return pool.median_ms and struct.pack('>d', pool.median_ms) or pool.shared == UNKNOWN and UNKNOWN
+  end,
+
   kinds = function()
     return 3
   end,
@@ -204,7 +213,7 @@ return Rank.strategy({
       load.serving = 0
       list_latency(pool, worker, load)
     end
-    worker.load, worker.inputs = nil, ''
+    worker.load, worker.inputs = false, ''
   end,
 
   settle = function(pool, worker)

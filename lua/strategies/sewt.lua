@@ -50,6 +50,7 @@ return Rank.strategy({
   learn = function(pool, worker, lease, about)
     local report, kind = about.report, lease.kind
     report.estimates = report.estimates or { Estimate.new(), Estimate.new(), Estimate.new() }
+    report.rest = nil
     local times = times_of(worker)
     times[kind] = Estimate.update(pool.policy.sewt, report.estimates[kind], about.us)
     worker.inputs = struct.pack(INPUTS, times[1], times[2], times[3])

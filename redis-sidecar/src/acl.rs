@@ -13,7 +13,7 @@ const KEYS: &str = "~ws:*";
 const SENT: [&str; 3] = ["fcall", "function|load", "info"];
 
 /// What functions run, with the permissions of whoever calls them. A test compares with the scripts.
-const RUN: [&str; 24] = [
+const RUN: [&str; 25] = [
     "del",
     "get",
     "hdel",
@@ -34,6 +34,7 @@ const RUN: [&str; 24] = [
     "zadd",
     "zcard",
     "zcount",
+    "zmscore",
     "zrange",
     "zrem",
     "zscan",

@@ -5,7 +5,7 @@ use crate::atomic::CountKey;
 use admission::id::{Epoch, PoolName};
 
 /// The keys of a pool, in the order that `lua/lib/keys.lua` names them.
-pub fn pool_keys(pool: &PoolName) -> [String; 20] {
+pub fn pool_keys(pool: &PoolName) -> [String; 19] {
     [
         "pool",
         "live",
@@ -20,9 +20,8 @@ pub fn pool_keys(pool: &PoolName) -> [String; 20] {
         "latencies",
         "holders",
         "awaited",
-        "clients",
-        "client_rates",
-        "affinity",
+        "keys",
+        "rate_expiry",
         "affinity_expiry",
         "shadow_index",
         "shadow_index:2",

@@ -53,14 +53,14 @@ macro_rules! verbs {
 }
 
 /// What strategies build on.
-pub const FOUNDATION: [Source; 10] = sources!("lib/": "keys" "args" "dice" "worker" "rank"
+pub const FOUNDATION: [Source; 11] = sources!("lib/": "keys" "args" "memory" "dice" "worker" "rank"
     "estimate" "rate" "policy" "karma" "conduct");
 pub const STRATEGIES: [Source; 8] = sources!("strategies/": "lifetime_first" "round_robin"
     "least_connections" "random" "sewt" "score" "nodeads" "noerrors");
 /// What builds on strategies.
-pub const MODULES: [Source; 18] = sources!("lib/": "repair" "holder" "rebuild" "shadow" "pool"
-    "index" "former" "crew" "client" "limits" "affinity" "lease" "ejection" "sweep" "report" "advice"
-    "page" "count");
+pub const MODULES: [Source; 20] = sources!("lib/": "repair" "holder" "rebuild" "shadow" "pool"
+    "index" "former" "crew" "visit" "client" "limits" "affinity" "lease" "ejection" "decision" "sweep"
+    "report" "advice" "page" "count");
 
 const ALLOW_OOM: Option<&str> = Some("allow-oom");
 const NO_WRITES: Option<&str> = Some("no-writes");

@@ -11,19 +11,19 @@ const OF_STRATEGIES: [(Strategy, u64, u64); 8] = [
     (Strategy::Random, 9, 8),
     (Strategy::RoundRobin, 9, 8),
     (Strategy::LeastConnections, 10, 9),
-    (Strategy::LifetimeFirst, 11, 9),
+    (Strategy::LifetimeFirst, 10, 9),
     (Strategy::Sewt, 14, 11),
-    (Strategy::Score, 16, 13),
+    (Strategy::Score, 14, 11),
     (Strategy::Nodeads, 9, 8),
     (Strategy::Noerrors, 9, 8),
 ];
 /// By strategy and the one in its shadow: of an admission with all limits, for a client, with an affinity
 /// key that it binds.
 const OF_EVERYTHING: [(Strategy, Strategy, u64); 4] = [
-    (Strategy::Random, Strategy::LeastConnections, 25),
-    (Strategy::RoundRobin, Strategy::Sewt, 29),
-    (Strategy::Sewt, Strategy::Random, 31),
-    (Strategy::LeastConnections, Strategy::Score, 32),
+    (Strategy::Random, Strategy::LeastConnections, 15),
+    (Strategy::RoundRobin, Strategy::Sewt, 19),
+    (Strategy::Sewt, Strategy::Random, 20),
+    (Strategy::LeastConnections, Strategy::Score, 20),
 ];
 
 async fn pool_with(policy: Policy) -> Pool {

@@ -59,31 +59,31 @@ const GUARDS: [Guard; 44] = [
     },
     Guard {
         name: "an id that is held gets the same answer",
-        with: "local held = Lease.of(holder, seq)",
+        with: "local held = Lease.of(holder, request.seq)",
         without: "local held = nil",
         test: admit::asking_twice_is_asking_once,
     },
     Guard {
         name: "tombstones",
-        with: "if Lease.is_buried(lease_id) then",
+        with: "if request.is_buried then",
         without: "if false then",
         test: admit::a_release_that_overtakes_its_admit_wins,
     },
     Guard {
         name: "every ended lease leaves a tombstone",
-        with: "if not waits then\n    Lease.bury(pool, lease_id)\n  end",
+        with: "ended[#ended + 1] = lease_id",
         without: "",
         test: admit::an_ended_lease_is_never_admitted_again,
     },
     Guard {
         name: "what no beat asked for is cancelled",
-        with: "if beat < holder.beat and not Holder.was_asking(seq) then",
+        with: "if beat < holder.beat and not Holder.was_asking(request.seq) then",
         without: "if false then",
         test: renew::an_admit_that_arrives_after_a_beat_without_it_is_cancelled,
     },
     Guard {
         name: "except what the last beat asked for",
-        with: " and not Holder.was_asking(seq) then",
+        with: " and not Holder.was_asking(request.seq) then",
         without: " then",
         test: renew::an_admit_that_the_last_beat_asked_for_is_given,
     },
@@ -95,8 +95,8 @@ const GUARDS: [Guard; 44] = [
     },
     Guard {
         name: "a reclaimed holder gets nothing",
-        with: "if holder.reclaimed_at > 0 then\n    return denied('cancelled')",
-        without: "if false then\n    return denied('cancelled')",
+        with: "if holder.reclaimed_at > 0 then\n    return denied(pool, 'cancelled')",
+        without: "if false then\n    return denied(pool, 'cancelled')",
         test: reclaim::a_reclaimed_holder_gets_nothing_until_it_beats_and_hears_that_it_lost,
     },
     Guard {
@@ -113,7 +113,7 @@ const GUARDS: [Guard; 44] = [
     },
     Guard {
         name: "what has ended is not re-asserted",
-        with: " and not Lease.is_buried(epoch .. '.' .. number)",
+        with: " and not Lease.burials({ epoch .. '.' .. number })[1]",
         without: "",
         test: renew::an_ended_lease_is_not_reasserted,
     },
@@ -246,20 +246,20 @@ const GUARDS: [Guard; 44] = [
     },
     Guard {
         name: "a client's place comes back",
-        with: "redis.call('HINCRBY', Keys.clients, name, -1) <= 0",
+        with: "redis.call('HINCRBY', Keys.keys, Visit.CLIENT .. name, '-1') <= 0",
         without: "false",
         test: limits::a_clients_place_comes_back_with_its_lease,
     },
     Guard {
         name: "clients are told apart up to a number",
-        with: "redis.call('HLEN', Keys.clients) >= pool.policy.client.keys_max",
+        with: "Visit.number(visit, Visit.CLIENTS) >= pool.policy.client.keys_max",
         without: "false",
         test: limits::beyond_the_keys_that_are_kept_all_share_one_place,
     },
     Guard {
         name: "while there are others, whoever is new may be one of them",
-        with: "(counts[2] or redis.call",
-        without: "(redis.call",
+        with: "(others or Visit.number",
+        without: "(Visit.number",
         test: limits::who_was_among_the_others_gets_no_second_share,
     },
     Guard {
@@ -270,7 +270,7 @@ const GUARDS: [Guard; 44] = [
     },
     Guard {
         name: "keys are bound up to a number",
-        with: "redis.call('HLEN', Keys.affinity) < pool.policy.affinity.keys_max",
+        with: "Visit.number(visit, Visit.BINDINGS) < pool.policy.affinity.keys_max",
         without: "true",
         test: affinity::no_more_keys_are_bound_than_may_be,
     },

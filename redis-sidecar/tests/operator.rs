@@ -335,6 +335,6 @@ async fn leases_and_audit_tell_who_holds_what_and_fail_when_figures_are_off() {
     sidecar.pool.redis.command(&gone).await;
     let audit = ask(&["audit"]).await;
     assert_eq!(audit.status, Some(1));
-    assert!(audit.output.contains("heartbeats: off by 2"), "{audit:?}");
-    assert_eq!(audit.errors, "berth: the kept figures are off by 2\n");
+    assert!(audit.output.contains("heartbeats: off by 3"), "{audit:?}");
+    assert_eq!(audit.errors, "berth: the kept figures are off by 3\n");
 }

@@ -1,0 +1,165 @@
+-- What becomes of one request for a lease. Everything is looked at before anything is changed: no write comes
+-- before the last reason to deny.
+
+local Decision = {}
+
+-- How many arguments a request has.
+Decision.FIELDS = 10
+
+-- The request of these arguments, the first of them at this place, as lua/admit.lua describes them. They are
+-- checked as they are read.
+function Decision.request(args, first)
+  return { seq = args[first], number = Args.lease(args, first), lease_id = args[first + 1], is_buried = false,
+    bytes = Args.number(args, first + 2), operation = args[first + 3], own = args[first + 4],
+    proxy = Args.text(args, first + 5), client = Args.text(args, first + 6), affinity = args[first + 7],
+    bind = args[first + 8] == '1', redirect = args[first + 9] == '1' }
+end
+
+local function admitted(worker, lifetime, probe)
+  return { 'admitted', worker.id, worker.incarnation, worker.address, string.format('%d', worker.active),
+    string.format('%d', lifetime), probe and '1' or '0' }
+end
+
+local function denied(pool, reason, wait_ms)
+  redis.call('HINCRBY', Keys.pool, 'rejected:' .. reason, '1')
+  return { 'denied', reason, string.format('%.0f', math.ceil(wait_ms or pool.policy.retry_after_ms)) }
+end
+
+-- The id is held already: the answer is the same as the first time.
+local function answer_again(pool, request, holder, held)
+  local worker = Lease.worker_of(pool, held)
+  if worker then
+    return admitted(worker, held.lifetime, Ejection.is_probe(worker, held))
+  end
+  -- Its worker has restarted: the place it named is gone.
+  Lease.give_back(pool, nil, held, holder, request.seq, false)
+  Lease.bury(pool, { request.lease_id })
+  request.is_buried, pool.changed = true, true
+  return denied(pool, 'cancelled')
+end
+
+-- Why this id gets nothing, whoever asks; nil when it may get something.
+local function refusal_of_id(pool, request, holder)
+  local beat = Holder.beat_of(request.number)
+  -- The first beat and what was asked after it may overtake each other. Later ones: the store has
+  -- forgotten who this is.
+  if beat > 1 and holder.beat == Holder.UNHEARD then
+    return 'rebuilding'
+  end
+  if beat < holder.beat and not Holder.was_asking(request.seq) then
+    return 'cancelled' -- it ended unheard
+  end
+  if request.is_buried then
+    return 'cancelled'
+  end
+  if pool.rebuild_at > 0 and Rebuild.goes_on(pool) then
+    return 'rebuilding'
+  end
+end
+
+-- What is kept by the request's keys; nil when it has none that matter.
+local function open_visit(pool, request)
+  if request.client == '' and request.affinity == '' then
+    return nil
+  end
+  local fields = {}
+  Client.add_fields(pool, request.client, fields)
+  Affinity.add_fields(request.affinity, fields)
+  return #fields > 0 and Visit.open(fields) or nil
+end
+
+-- The worker that the request goes to, or nil, and whether it was the strategy that chose.
+local function choose(pool, request, kind, preferred)
+  if preferred and Rank.is_ranked(preferred, kind) then
+    return preferred, false
+  end
+  local worker, chosen = Rank.choose(pool, kind, request.own)
+  if not worker and pool.open > 0 and Limits.is_watched(pool, 'max_concurrent') then
+    worker, chosen = Rank.any_full(pool), false
+    if worker then
+      Limits.count_shadowed('max_concurrent')
+    end
+  end
+  return worker, chosen
+end
+
+local function redirected(pool, worker, kind, chosen)
+  if chosen and pool.strategy.draws then
+    pool.strategy.taken(pool, worker, kind) -- over there it is taken for itself, and not drawn
+    Index.save(pool, worker)
+  end
+  pool.changed = true
+  return { 'redirected', worker.id, worker.origin }
+end
+
+-- Returns the answer, as lua/admit.lua describes it, and sets pool.changed if the pool and the holder are to be
+-- saved.
+function Decision.of(pool, request, holder)
+  if holder.reclaimed_at > 0 then
+    return denied(pool, 'cancelled')
+  end
+  local held = Lease.of(holder, request.seq)
+  if held then
+    return answer_again(pool, request, holder, held)
+  end
+  local refusal = refusal_of_id(pool, request, holder)
+  if refusal then
+    return denied(pool, refusal)
+  end
+
+  local kind = pool.strategy.kind_of(pool, request)
+  local visit = open_visit(pool, request)
+  local affinity = Affinity.of(pool, visit, request.affinity, request.bind)
+  if affinity.lost then
+    return denied(pool, 'affinity_lost')
+  end
+  local client = Client.open(pool, visit, request.client)
+  -- What a worker has bound passes every limit, because what it began must be ended. A key of the client's
+  -- own making leads to its worker too, but opens nothing else.
+  local worker, chosen, unlimited = affinity.required, false, affinity.required and not request.bind
+  if not unlimited then
+    local reason, wait_ms = Limits.refusal(pool, client)
+    if reason then
+      return denied(pool, reason, wait_ms)
+    end
+  end
+  if not worker then
+    worker, chosen = choose(pool, request, kind, affinity.preferred)
+    if not worker then
+      return denied(pool, pool.open > 0 and 'pool_full' or 'no_worker')
+    end
+  end
+  if request.redirect and worker.id ~= request.own and worker.origin ~= '' then
+    return redirected(pool, worker, kind, chosen)
+  end
+  local other, shadow_kind = nil, 1
+  if chosen and pool.shadow then
+    other, shadow_kind = Shadow.choose(pool, request, Index.rank)
+  end
+
+  pool.changed = true
+  local probe = Ejection.begin_probe(pool, worker)
+  if not holder.known then
+    Holder.note(pool, holder, request.proxy)
+  end
+  if not unlimited then
+    Limits.take(pool, visit, client)
+  end
+  if chosen and pool.shadow then
+    Shadow.compare(pool, other, worker)
+  end
+  Lease.take(pool, worker, holder, request.seq, { birth = worker.birth, lifetime = 0, since = pool.now,
+    kind = kind, shadow_kind = shadow_kind, told = 0, bound = affinity.required and 1 or 0,
+    worker = worker.id, client = client and client.counted_as or '' }, chosen)
+  if client then
+    Client.enter(visit, client)
+  end
+  if visit then
+    Affinity.follow(pool, visit, affinity, request.affinity, worker)
+    Visit.save(visit)
+  end
+  Pool.note_admission(pool)
+  return admitted(worker, worker.lifetime, probe)
+end
+
+return Decision
