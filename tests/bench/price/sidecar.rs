@@ -9,7 +9,9 @@ use crate::measure::{Figure, LOAD, Meter};
 use crate::scripts::{self, ClientKey, Pace, REDIS, Scripts};
 use crate::site;
 use admission::id::{Epoch, HolderId, LeaseId, PoolName, ProxyId};
-use admission::message::{ADMIT_PATH, AdmitAnswer, AdmitRequest, AffinityRequest, RELEASE_PATH};
+use admission::message::{
+    ADMIT_GROUP_PATH, ADMIT_PATH, AdmitAnswer, AdmitRequest, AffinityRequest, RELEASE_PATH,
+};
 use admission::policy::{Policy, Strategy};
 use harness::fleet;
 use harness::http::Failure;
@@ -33,9 +35,13 @@ const PIPELINED: Pace = Pace {
 };
 /// Where the hop is judged.
 const JUDGED: [u64; 2] = [16, 64];
+/// How many questions the filter has in a call when it has much to ask.
+const TOGETHER: u64 = 8;
 
-/// Admissions through the sidecar against redis-benchmark; calls that the script makes; its time.
+/// Admissions through the sidecar against redis-benchmark, a script call for each and as it is shipped, where those
+/// that come at once share one; calls that the script makes; its time.
 const TO_CEILING_MIN: f64 = 0.8;
+const GROUPED_TO_CEILING_MIN: f64 = 1.0;
 const BASE_CALLS_MAX: f64 = 10.0;
 const ALL_CALLS_MAX: f64 = 15.0;
 const SCRIPT_US_MAX: f64 = 30.0;
@@ -48,6 +54,10 @@ const NUMBERS_EACH: u64 = 100_000;
 struct Round {
     concurrency: u64,
     admissions: f64,
+    /// A script call for each.
+    alone: f64,
+    /// As the filter asks, so many in one call. Nothing where fewer ask at once.
+    asked_together: Option<f64>,
     pairs: f64,
     ceiling: f64,
     nothing: f64,
@@ -64,12 +74,20 @@ pub(crate) async fn run() -> Result<Verdict, Failure> {
     let backend = Backend::start(place).await?;
     let redis = site::redis("redis", place).await?;
     let sidecar = site::sidecar("sidecar", &redis, site::policy(), &backend, place).await?;
+    let each_alone = json!({"redis": {"group_max": 1}});
+    let alone = site::sidecar_with("alone", &redis, site::policy(), &backend, place, each_alone);
+    let alone = alone.await?;
+    let stage = Stage {
+        sidecar: &sidecar,
+        alone: &alone,
+        redis: &redis,
+    };
     let mut scripts = Scripts::of(&redis).await?;
     let (mut rounds, mut script_us, mut nothing_us) = (Vec::new(), Vec::new(), Vec::new());
     let mut holder = 0;
     for round in 1..=ROUNDS {
         for concurrency in CONCURRENCIES {
-            rounds.push(measure(concurrency, &sidecar, &redis, &mut scripts, &mut holder).await?);
+            rounds.push(measure(concurrency, &stage, &mut scripts, &mut holder).await?);
         }
         let piped = scripts.admit(PIPELINED, ClientKey::None)?;
         script_us.push(piped.spent.us_each(REDIS, piped.calls));
@@ -101,15 +119,26 @@ pub(crate) async fn run() -> Result<Verdict, Failure> {
     Ok(verdict)
 }
 
+/// Two sidecars of one Redis, the first as it is shipped.
+struct Stage<'a> {
+    sidecar: &'a Sidecar,
+    alone: &'a Sidecar,
+    redis: &'a Redis,
+}
+
 async fn measure(
     concurrency: u64,
-    sidecar: &Sidecar,
-    redis: &Redis,
+    stage: &Stage<'_>,
     scripts: &mut Scripts<'_>,
     holder: &mut u8,
 ) -> Result<Round, Failure> {
-    let load = Load {
-        clients: concurrency,
+    let Stage {
+        sidecar,
+        alone,
+        redis,
+    } = stage;
+    let load = |clients: u64, sidecar: &Sidecar| Load {
+        clients,
         target: sidecar.listen(),
         warm_up: WARM_UP,
         window: WINDOW,
@@ -119,10 +148,25 @@ async fn measure(
         *holder += 1;
         Epoch::from_random([*holder; 16])
     };
-    let (first, second) = (epoch(), epoch());
-    let admitted = load.drive(move |turn| admit(&first, turn), &meter).await?;
-    let paired = load.drive(move |turn| admit_or_release(&second, turn), &meter);
+    let all = load(concurrency, sidecar);
+    let first = epoch();
+    let admitted = all.drive(move |turn| admit(&first, turn), &meter).await?;
+    let second = epoch();
+    let paired = all.drive(move |turn| admit_or_release(&second, turn), &meter);
     let paired = paired.await?;
+    let third = epoch();
+    let each_alone = load(concurrency, alone);
+    let each_alone = each_alone.drive(move |turn| admit(&third, turn), &meter);
+    let each_alone = each_alone.await?;
+    let callers = concurrency / TOGETHER;
+    let asked_together = if callers > 0 {
+        let fourth = epoch();
+        let few = load(callers, sidecar);
+        let answers = few.drive(move |turn| admit_together(&fourth, turn), &meter);
+        Some(answers.await?.per_second * TOGETHER as f64)
+    } else {
+        None
+    };
     let pace = Pace {
         connections: concurrency,
         pipeline: 1,
@@ -133,6 +177,8 @@ async fn measure(
     Ok(Round {
         concurrency,
         admissions: admitted.per_second,
+        alone: each_alone.per_second,
+        asked_together,
         pairs: paired.per_second / 2.0,
         ceiling: ceiling.per_second,
         nothing: nothing.per_second,
@@ -150,6 +196,20 @@ fn admit(epoch: &Epoch, turn: Turn) -> Vec<u8> {
         fleet::pool()
     );
     load::post(ADMIT_PATH, &body)
+}
+
+/// So many as the filter would ask at once, all of one holder.
+fn admit_together(epoch: &Epoch, turn: Turn) -> Vec<u8> {
+    let first = turn.client * NUMBERS_EACH + turn.before * TOGETHER + 1;
+    let questions: Vec<String> = (first..first + TOGETHER)
+        .map(|number| format!(r#"{{"number":{number}}}"#))
+        .collect();
+    let body = format!(
+        r#"{{"pool":"{}","holder":"bench/{epoch}","questions":[{}]}}"#,
+        fleet::pool(),
+        questions.join(",")
+    );
+    load::post(ADMIT_GROUP_PATH, &body)
 }
 
 /// Every second question gives back what the one before it took.
@@ -179,7 +239,12 @@ fn row(rounds: &[Round], concurrency: u64) -> Value {
         "sidecar_pairs_per_s": figure(|round| round.pairs),
         "redis_benchmark_admissions_per_s": figure(|round| round.ceiling),
         "redis_benchmark_nothing_per_s": figure(|round| round.nothing),
+        "sidecar_alone_admissions_per_s": figure(|round| round.alone),
+        "sidecar_together_admissions_per_s": figure(|round| round.asked_together.unwrap_or(f64::NAN)),
         "to_ceiling": figure(|round| round.admissions / round.ceiling),
+        "alone_to_ceiling": figure(|round| round.alone / round.ceiling),
+        "together_to_ceiling":
+            figure(|round| round.asked_together.map_or(f64::NAN, |it| it / round.ceiling)),
         "sidecar_us": figure(|round| round.sidecar_us),
         "redis_us": figure(|round| round.redis_us),
         "redis_us_of_redis_benchmark": figure(|round| round.redis_us_of_ceiling),
@@ -267,19 +332,31 @@ async fn calls_of(
 }
 
 fn judge(table: &[Value], script: Figure, calls: &Value) -> Vec<Claim> {
-    let ratio = |concurrency: u64| {
+    let ratio = |concurrency: u64, name: &str| {
         let row = table.iter().find(|row| row["concurrency"] == concurrency);
-        row.and_then(|row| row["to_ceiling"].as_f64())
-            .unwrap_or(f64::NAN)
+        row.and_then(|row| row[name].as_f64()).unwrap_or(f64::NAN)
     };
-    let mut claims: Vec<Claim> = (JUDGED.into_iter())
-        .map(|concurrency| {
+    let mut claims = Vec::new();
+    for concurrency in JUDGED {
+        for (name, least, how) in [
+            ("alone_to_ceiling", TO_CEILING_MIN, "a script call for each"),
+            (
+                "to_ceiling",
+                GROUPED_TO_CEILING_MIN,
+                "in groups, each by a call of its own",
+            ),
+            (
+                "together_to_ceiling",
+                GROUPED_TO_CEILING_MIN,
+                "in groups, as the filter asks",
+            ),
+        ] {
             let what = format!(
-                "admissions per second at {concurrency} at once, the sidecar to redis-benchmark"
+                "admissions per second at {concurrency} at once, {how}, the sidecar to redis-benchmark"
             );
-            Claim::at_least(TO_CEILING_MIN, ratio(concurrency), what)
-        })
-        .collect();
+            claims.push(Claim::at_least(least, ratio(concurrency, name), what));
+        }
+    }
     let calls = |name: &str| calls[name].as_f64().unwrap_or(f64::NAN);
     claims.extend([
         Claim::at_most(BASE_CALLS_MAX, calls("base"), "Redis calls of an admission"),
@@ -300,9 +377,11 @@ fn judge(table: &[Value], script: Figure, calls: &Value) -> Vec<Claim> {
 #[expect(clippy::print_stdout, reason = "the table is what was asked for")]
 fn print(table: &[Value], script: Figure, nothing: Figure, calls: &Value) {
     println!(
-        "{:>8} | per s: {:>8} {:>8} {:>9} {:>9} {:>8} | CPU µs each: {:>7} {:>6} {:>13} {:>6}",
+        "{:>8} | per s: {:>8} {:>8} {:>8} {:>8} {:>9} {:>9} {:>8} | CPU µs each: {:>7} {:>6} {:>13} {:>6}",
         "at once",
         "sidecar",
+        "alone",
+        "together",
         "pairs",
         "benchmark",
         "nothing",
@@ -315,9 +394,11 @@ fn print(table: &[Value], script: Figure, nothing: Figure, calls: &Value) {
     for row in table {
         let figure = |name: &str| row[name].as_f64().unwrap_or(f64::NAN);
         println!(
-            "{:>8} | {:>15.0} {:>8.0} {:>9.0} {:>9.0} {:>8.2} | {:>20.0} {:>6.0} {:>13.0} {:>6.0}",
+            "{:>8} | {:>15.0} {:>8.0} {:>8.0} {:>8.0} {:>9.0} {:>9.0} {:>8.2} | {:>20.0} {:>6.0} {:>13.0} {:>6.0}",
             figure("concurrency"),
             figure("sidecar_admissions_per_s"),
+            figure("sidecar_alone_admissions_per_s"),
+            figure("sidecar_together_admissions_per_s"),
             figure("sidecar_pairs_per_s"),
             figure("redis_benchmark_admissions_per_s"),
             figure("redis_benchmark_nothing_per_s"),

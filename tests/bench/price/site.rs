@@ -9,7 +9,7 @@ use harness::http::{Failure, Target};
 use harness::ports;
 use harness::redis::Redis;
 use harness::sidecar::{self, Sidecar};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -72,6 +72,18 @@ pub(crate) async fn sidecar(
     backend: &Backend,
     directory: &Path,
 ) -> Result<Sidecar, Failure> {
+    sidecar_with(name, redis, policy, backend, directory, json!({})).await
+}
+
+/// The same with other settings.
+pub(crate) async fn sidecar_with(
+    name: &str,
+    redis: &Redis,
+    policy: Policy,
+    backend: &Backend,
+    directory: &Path,
+    more: Value,
+) -> Result<Sidecar, Failure> {
     let settings = sidecar::Settings {
         name: name.to_owned(),
         listen: ports::free(),
@@ -83,7 +95,7 @@ pub(crate) async fn sidecar(
         patience_ms: Some(PATIENCE_MS),
         log_level: "warn",
         guarded: None,
-        more: json!({}),
+        more,
     };
     let sidecar = Sidecar::start(settings, directory);
     sidecar.ready().await;
