@@ -27,12 +27,12 @@ pub fn pool_keys(pool: &PoolName) -> [String; 19] {
         "shadow_index:2",
         "shadow_index:3",
     ]
-    .map(|name| format!("ws:{{{pool}}}:{name}"))
+    .map(|name| ["ws:{", pool.as_str(), "}:", name].concat())
 }
 
 /// One holder in a pool, with its leases: the key after the pool's own.
 pub(crate) fn holder_key(pool: &PoolName, epoch: &Epoch) -> String {
-    format!("ws:{{{pool}}}:holder:{epoch}")
+    ["ws:{", pool.as_str(), "}:holder:", &epoch.text()].concat()
 }
 
 /// The keys of a count, in the order that `lua/lib/count.lua` names them. A pool's keys begin with

@@ -113,6 +113,7 @@ fn run_serve(config: Option<&Path>, print_config: bool) -> Result<(), Failure> {
     }
     log::start(loaded.settings.log_format);
     tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(loaded.settings.threads)
         .enable_all()
         .build()?
         .block_on(async {

@@ -36,6 +36,9 @@ pub struct Settings {
     pub workers: WorkerRules,
     pub limits: Limits,
     pub log_format: LogFormat,
+    /// Threads that answer. One is enough for tens of thousands of admissions per second, and the cheapest:
+    /// several wake each other up.
+    pub threads: usize,
     /// How long a question may take; the filter waits 50 ms longer.
     pub answer_timeout_ms: u64,
     /// How often pools are looked after when nobody asks for a place.
@@ -45,6 +48,9 @@ pub struct Settings {
     pub redis: RedisSettings,
     pub pools: BTreeMap<PoolName, Policy>,
 }
+
+/// More than a host has that also runs an Envoy.
+const THREADS_MAX: usize = 64;
 
 impl Default for Settings {
     fn default() -> Self {
@@ -56,6 +62,7 @@ impl Default for Settings {
             workers: WorkerRules::default(),
             limits: Limits::default(),
             log_format: LogFormat::default(),
+            threads: 1,
             answer_timeout_ms: 250,
             reap_ms: 500,
             audit_s: 60,
@@ -151,6 +158,9 @@ impl Settings {
     fn validate(&self) -> Result<(), SettingsError> {
         let refuse = |message: String| Err(SettingsError::Value(message));
         self.validate_doors().map_err(SettingsError::Value)?;
+        if !(1..=THREADS_MAX).contains(&self.threads) {
+            return refuse(format!("threads must be between 1 and {THREADS_MAX}"));
+        }
         if !(10..=60_000).contains(&self.answer_timeout_ms) {
             return refuse("answer_timeout_ms must be between 10 and 60000".into());
         }

@@ -81,6 +81,7 @@ fn run(part: &Part) -> Result<Verdict, Failure> {
     let runtime = match part {
         // As the sidecar runs.
         Part::Answerer(_) => tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
             .enable_all()
             .build(),
         // The processes under test die with the thread that started them, so that must stay.

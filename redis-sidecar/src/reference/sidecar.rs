@@ -24,6 +24,8 @@ pub(super) const SETTINGS: &[Setting] = settings! {
         "how long a caller may take to send a header, or to send another over HTTP/1.1";
     "limits.body_timeout_ms", "10 to 600000 ms", "5000", "how long a body may take to come, or an answer to be taken";
     "log_format", "text, json", "json", "what a line of the log looks like";
+    "threads", "1 to 64", "2",
+        "threads that answer; one costs the least, more help where TLS or very large pools keep one busy";
     "answer_timeout_ms", "10 to 60000 ms", "250",
         "how long a question may take; keep it below the filter's `ask_timeout_ms`";
     "reap_ms", "1 to 600 ms", "500",

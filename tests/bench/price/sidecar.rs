@@ -38,8 +38,8 @@ const JUDGED: [u64; 2] = [16, 64];
 /// How many questions the filter has in a call when it has much to ask.
 const TOGETHER: u64 = 8;
 
-/// Admissions through the sidecar against redis-benchmark, a script call for each and as it is shipped, where those
-/// that come at once share one; calls that the script makes; its time.
+/// Admissions through the sidecar as it is shipped against redis-benchmark, each by an HTTP call of its own and
+/// several in one; calls that the script makes; its time.
 const TO_CEILING_MIN: f64 = 0.8;
 const GROUPED_TO_CEILING_MIN: f64 = 1.0;
 const BASE_CALLS_MAX: f64 = 10.0;
@@ -339,12 +339,7 @@ fn judge(table: &[Value], script: Figure, calls: &Value) -> Vec<Claim> {
     let mut claims = Vec::new();
     for concurrency in JUDGED {
         for (name, least, how) in [
-            ("alone_to_ceiling", TO_CEILING_MIN, "a script call for each"),
-            (
-                "to_ceiling",
-                GROUPED_TO_CEILING_MIN,
-                "in groups, each by a call of its own",
-            ),
+            ("to_ceiling", TO_CEILING_MIN, "each by a call of its own"),
             (
                 "together_to_ceiling",
                 GROUPED_TO_CEILING_MIN,
