@@ -22,6 +22,10 @@ pub struct Inventory {
     minted: u64,
     asking: BTreeSet<u64>,
     held: BTreeMap<u64, HeldLease>,
+    /// Those that a session has used up before it left its place to another, whatever becomes of the other.
+    used: BTreeSet<u64>,
+    /// Those that came with an affinity key, and may be above their workers' limits for that.
+    bound: BTreeSet<u64>,
     /// `held` in two numbers.
     sum: Held,
     /// Ended, and the release is not known to have arrived.
@@ -53,10 +57,6 @@ struct HeldLease {
     life: Rc<Life>,
     /// Whose session it is, as the filter calls it.
     stream: u32,
-    /// A session that left its place to another has used the lease up, whatever becomes of the other.
-    used: bool,
-    /// It came with an affinity key, and may be above its worker's limit for that.
-    bound: bool,
 }
 
 /// News on its way to the sidecar, to be kept until it is known to have arrived.
@@ -87,6 +87,8 @@ impl Inventory {
             minted: 0,
             asking: BTreeSet::new(),
             held: BTreeMap::new(),
+            used: BTreeSet::new(),
+            bound: BTreeSet::new(),
             sum: Held::default(),
             ending: BTreeSet::new(),
             lives: BTreeMap::new(),
@@ -126,10 +128,11 @@ impl Inventory {
             stream,
             lifetime: admitted.lifetime,
             client: admitted.client,
-            used: false,
-            bound: admitted.affinity.is_some(),
         };
         lease.life.enter();
+        if admitted.affinity.is_some() {
+            self.bound.insert(number);
+        }
         self.held.insert(number, lease);
         self.sum.add(number);
     }
@@ -154,7 +157,8 @@ impl Inventory {
         let number = release.lease.seq;
         if let Some(lease) = self.held.remove(&number) {
             self.sum.remove(number);
-            if lease.used {
+            self.bound.remove(&number);
+            if self.used.remove(&number) {
                 release.r#use = Use::Used;
             }
             self.forget_life(lease.life);

@@ -30,7 +30,8 @@ struct Holding {
     probe: bool,
     routed_at_us: u64,
     response: Response,
-    handshake_us: Option<u64>,
+    /// What takes longer than an hour is told as an hour: there is one of these for each session.
+    handshake_us: Option<u32>,
     affinity: Option<KeyHash>,
     /// The answer waits for its key to be bound.
     binding: bool,
@@ -262,7 +263,7 @@ impl Lifecycle {
     ) -> Vec<Effect> {
         let handshake_us = now_us.saturating_sub(holding.routed_at_us);
         holding.response = response;
-        holding.handshake_us = Some(handshake_us);
+        holding.handshake_us = Some(u32::try_from(handshake_us).unwrap_or(u32::MAX));
         // The end of an upgraded stream may be hours away, and a probe is waited for.
         let early = holding.probe || holding.demand == Demand::Upgrade;
         let news = match response {
@@ -295,7 +296,7 @@ impl Holding {
             Response::Worker { status } => Some(status),
             Response::None | Response::Envoy => None,
         };
-        let handshake_us = status.and(self.handshake_us);
+        let handshake_us = status.and(self.handshake_us).map(u64::from);
         Release {
             r#use: used(self.demand, status),
             outcome: judge(self.response, flags),

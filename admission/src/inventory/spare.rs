@@ -25,15 +25,16 @@ impl Life {
 impl Inventory {
     /// The session is over, and its place is kept for the next one, if it can be. Its release waits.
     pub fn set_aside(&mut self, release: Release) {
-        let room = self.spares.len() < self.spares_max;
-        let lease = self.held.get_mut(&release.lease.seq);
-        let Some(lease) =
-            lease.filter(|lease| room && !lease.bound && lease.life.sessions.get() > 1)
-        else {
+        let number = release.lease.seq;
+        let fit = self.spares.len() < self.spares_max && !self.bound.contains(&number);
+        let lease = self.held.get(&number);
+        let Some(lease) = lease.filter(|lease| fit && lease.life.sessions.get() > 1) else {
             return self.ended(release);
         };
         lease.life.leave();
-        lease.used |= release.r#use == Use::Used;
+        if release.r#use == Use::Used {
+            self.used.insert(number);
+        }
         self.spares.push(release);
     }
 
