@@ -86,8 +86,10 @@ struct Log {
 impl Log {
     fn read(&mut self, calls: &[Call]) {
         for call in calls {
-            if let Some((lease, OPERATION)) = call.asks_for() {
-                self.asked.insert(call.at, lease.to_owned());
+            for (lease, operation) in call.asks_for() {
+                if operation == OPERATION {
+                    self.asked.insert(call.at, lease.to_owned());
+                }
             }
             for lease in call.gives_back() {
                 self.free.entry(lease.to_owned()).or_insert(call.at);

@@ -5,10 +5,15 @@ use admission::message::{AdmitRequest, Operation};
 use harness::envoy::{self, Envoy, Filter, Listeners, Restarts};
 use harness::fleet::scratch;
 use harness::http::Target;
-use harness::scribe::Scribe;
+use harness::scribe::{Asked, Scribe};
 use harness::{RouteBy, ports};
+use hyper::HeaderMap;
+use hyper::header::HeaderName;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use tempfile::TempDir;
+
+const CROWD: usize = 24;
 
 /// One Envoy that everything needs a lease at, and a sidecar that writes down what it is asked.
 struct Interview {
@@ -54,7 +59,7 @@ impl Interview {
     async fn question(&self, path: &str) -> AdmitRequest {
         assert_eq!(self.envoy.client().get(path).await.status(), 503);
         let [question] = (self.scribe.take_questions().try_into()).expect("one question");
-        question
+        question.request
     }
 }
 
@@ -87,4 +92,39 @@ async fn what_is_not_set_is_not_said() {
     let interview = Interview::with(|_| {}).await;
     let question = interview.question("/tx").await;
     assert_eq!((question.operation, question.own), (None, None));
+}
+
+/// Each asks at the same time, with a trace of its own.
+async fn crowd(interview: &Interview, flags: &str) -> Vec<Asked> {
+    let traces: Vec<String> = (1..=CROWD)
+        .map(|number| format!("00-{number:032x}-{number:016x}-{flags}"))
+        .collect();
+    let visits = traces.iter().map(|trace| {
+        let headers = HeaderMap::from_iter([(
+            HeaderName::from_static("traceparent"),
+            trace.parse().expect("a header's value"),
+        )]);
+        let client = interview.envoy.client();
+        async move { assert_eq!(client.get_with("/", headers).await.status(), 503) }
+    });
+    futures_util::future::join_all(visits).await;
+    interview.scribe.take_questions()
+}
+
+#[tokio::test]
+async fn a_request_whose_trace_is_kept_is_asked_for_by_a_call_of_its_own() {
+    let interview = Interview::with(|_| {}).await;
+    let traces: BTreeSet<_> = (crowd(&interview, "01").await.into_iter())
+        .map(|asked| asked.trace.expect("a trace"))
+        .collect();
+    assert_eq!(traces.len(), CROWD);
+}
+
+#[tokio::test]
+async fn other_requests_are_all_asked_for_however_many_go_together() {
+    let interview = Interview::with(|_| {}).await;
+    let numbers: BTreeSet<_> = (crowd(&interview, "00").await.into_iter())
+        .map(|asked| asked.request.lease.seq)
+        .collect();
+    assert_eq!(numbers.len(), CROWD);
 }

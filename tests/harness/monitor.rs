@@ -17,12 +17,11 @@ pub struct Call {
 }
 
 impl Call {
-    /// The lease that is asked for, and the operation that it is for (lua/admit.lua).
-    pub fn asks_for(&self) -> Option<(&str, &str)> {
-        match self.args.as_slice() {
-            [_, lease, _, operation, ..] if self.verb == "admit" => Some((lease, operation)),
-            _ => None,
-        }
+    /// The leases that are asked for, and the operation that each is for: ten words each (lua/admit.lua).
+    pub fn asks_for(&self) -> impl Iterator<Item = (&str, &str)> {
+        let asked = self.args.chunks_exact(10);
+        let asked = asked.map(|words| (words[1].as_str(), words[3].as_str()));
+        asked.filter(|_| self.verb == "admit")
     }
 
     /// The leases that are given back: the second of ten words each (lua/release.lua).

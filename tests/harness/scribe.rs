@@ -16,7 +16,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
 
-type Questions = Arc<Mutex<Vec<AdmitRequest>>>;
+type Questions = Arc<Mutex<Vec<Asked>>>;
+
+/// A question, and the trace that its call is part of.
+#[derive(Debug)]
+pub struct Asked {
+    pub request: AdmitRequest,
+    pub trace: Option<String>,
+}
 
 #[derive(Debug)]
 pub struct Scribe {
@@ -42,7 +49,7 @@ impl Scribe {
     }
 
     /// What was asked since the last look.
-    pub fn take_questions(&self) -> Vec<AdmitRequest> {
+    pub fn take_questions(&self) -> Vec<Asked> {
         let mut questions = self
             .questions
             .lock()
@@ -73,6 +80,8 @@ async fn answer(
     questions: Questions,
 ) -> Result<Response<Body>, hyper::Error> {
     let asked = request.uri().path() == ADMIT_GROUP_PATH;
+    let trace = request.headers().get("traceparent");
+    let trace = trace.and_then(|it| Some(it.to_str().ok()?.to_owned()));
     let body = request.into_body().collect().await?.to_bytes();
     let mut response = Response::new(Body::default());
     let mark = SIDECAR_HEADER_VALUE.parse().expect("a header's value");
@@ -90,7 +99,10 @@ async fn answer(
             let answer = serde_json::to_vec(&AdmitGroupAnswer { answers }).expect("denials");
             *response.body_mut() = Body::from(answer);
             let mut questions = questions.lock().unwrap_or_else(PoisonError::into_inner);
-            questions.extend(asked);
+            questions.extend(asked.into_iter().map(|request| Asked {
+                request,
+                trace: trace.clone(),
+            }));
         }
         None => *response.status_mut() = StatusCode::BAD_REQUEST,
     }
