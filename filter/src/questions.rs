@@ -29,18 +29,25 @@ impl Vm {
     /// Not from here: Envoy would tell the answer to the stream that is in effect.
     fn call_root_for_asks(&self, now_us: u64) {
         if !self.asks.borrow().is_due(now_us) {
-            // An answer on its way makes room; if none comes, a tick does.
-            return self.tick_within(PATIENCE);
+            return self.watch_asks();
         }
         if !self.root_called.replace(true) && host::call_root(self.queue).is_err() {
             self.tick_within(AT_ONCE);
         }
     }
 
-    /// The root was called.
+    /// An answer on its way lets those that wait go on; if none comes, a tick does.
+    pub(crate) fn watch_asks(&self) {
+        if !self.asks.borrow().is_empty() {
+            self.tick_within(PATIENCE);
+        }
+    }
+
+    /// The root is here, called or not.
     pub(crate) fn root_comes(&self) {
-        host::empty_queue(self.queue);
-        self.root_called.set(false);
+        if self.root_called.replace(false) {
+            host::empty_queue(self.queue);
+        }
     }
 
     /// The next questions to be asked with one call, if they are due.

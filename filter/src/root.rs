@@ -52,6 +52,7 @@ impl Root {
                 Err(_) => vm.answer_group(self.context, group, Vec::new()),
             }
         }
+        vm.watch_asks();
     }
 
     /// Does what is due. Done by the root: a dying stream would never hear an answer.
@@ -141,6 +142,14 @@ impl Context for Root {
         }
         self.run_errands(&vm);
     }
+
+    /// Other VMs share the figures, and go on with them.
+    fn on_done(&mut self) -> bool {
+        if let Some(vm) = &self.vm {
+            vm.metrics.tell();
+        }
+        true
+    }
 }
 
 impl RootContext for Root {
@@ -153,7 +162,9 @@ impl RootContext for Root {
             }
         };
         let (Some(epoch_bytes), Some(queue)) = (host::random_bytes(), host::open_queue()) else {
-            log::error!("Envoy gave no random numbers: without them leases could be guessed");
+            log::error!(
+                "Envoy gave no random numbers, without which leases could be guessed, or no queue"
+            );
             return false;
         };
         let vm = Rc::new(Vm::new(config, epoch_bytes, queue));
@@ -164,6 +175,7 @@ impl RootContext for Root {
 
     fn on_tick(&mut self) {
         if let Some(vm) = self.vm.clone() {
+            vm.root_comes();
             vm.answer_overdue(self.context);
             self.ask(&vm);
             self.run_errands(&vm);

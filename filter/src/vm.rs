@@ -3,7 +3,7 @@
 
 use crate::metrics::Metrics;
 use crate::{host, routing, sidecar};
-use admission::asks::{Asks, PATIENCE_US};
+use admission::asks::Asks;
 use admission::carried;
 use admission::config::{FilterConfig, OnOutage};
 use admission::holder::{self, Holder, News, Toll};
@@ -358,9 +358,7 @@ impl Vm {
         let quarter = self.config.watchdog_ms.checked_div(4).unwrap_or_default();
         let rest_ms = quarter.clamp(*WATCH_MS.start(), *WATCH_MS.end());
         self.set_tick(Duration::from_millis(rest_ms));
-        if !self.asks.borrow().is_empty() {
-            self.tick_within(Duration::from_micros(PATIENCE_US));
-        }
+        self.watch_asks();
     }
 
     fn set_tick(&self, period: Duration) {

@@ -34,7 +34,7 @@ end
 function Memory.take(key, field, text)
   local fields = kept[key]
   local entry = fields and fields[field]
-  if entry and entry.text == text then
+  if entry and text and entry.text == text then
     entry.text, entry.call = false, call
     return entry.record
   end

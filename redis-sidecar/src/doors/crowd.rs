@@ -13,7 +13,7 @@ const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Overloaded;
 
-/// Room for one question to Redis, or for the bytes of a body, given back when it is dropped.
+/// Room for questions to Redis, or for the bytes of a body, given back when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Room(Option<OwnedSemaphorePermit>);
 
@@ -21,6 +21,7 @@ pub(crate) struct Room(Option<OwnedSemaphorePermit>);
 pub(crate) struct Crowd {
     questions: Arc<Semaphore>,
     body_bytes: Arc<Semaphore>,
+    requests_max: u32,
     pub(crate) body_timeout: Duration,
 }
 
@@ -28,13 +29,17 @@ impl Crowd {
     pub(crate) fn new(limits: &Limits) -> Self {
         Self {
             questions: Arc::new(Semaphore::new(limits.requests_max)),
+            requests_max: u32::try_from(limits.requests_max).unwrap_or(u32::MAX),
             body_bytes: Arc::new(Semaphore::new(BODY_BYTES_MAX)),
             body_timeout: Duration::from_millis(limits.body_timeout_ms),
         }
     }
 
-    pub(crate) fn ask(&self) -> Result<Room, Overloaded> {
-        let place = self.questions.clone().try_acquire_owned();
+    /// A group that is larger than all the room gets all of it, if it is free.
+    pub(crate) fn ask(&self, questions: usize) -> Result<Room, Overloaded> {
+        let questions = u32::try_from(questions).unwrap_or(u32::MAX);
+        let questions = questions.min(self.requests_max);
+        let place = self.questions.clone().try_acquire_many_owned(questions);
         place.map(|it| Room(Some(it))).map_err(|_| Overloaded)
     }
 
@@ -52,5 +57,25 @@ impl Crowd {
             None => room.0 = Some(more),
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_takes_room_for_each_of_its_questions() {
+        let crowd = Crowd::new(&Limits {
+            requests_max: 4,
+            ..Limits::default()
+        });
+        let three = crowd.ask(3).expect("room");
+        assert!(crowd.ask(2).is_err());
+        let one = crowd.ask(1).expect("room");
+        drop((three, one));
+        let all = crowd.ask(32).expect("all of it");
+        assert!(crowd.ask(1).is_err());
+        drop(all);
     }
 }

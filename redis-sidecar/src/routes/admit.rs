@@ -56,7 +56,7 @@ pub(super) async fn admit_group(
 
 /// Questions of one holder to one pool.
 async fn decide(app: &App, requests: Vec<AdmitRequest>) -> Result<Decisions, ApiError> {
-    let room = app.room()?;
+    let room = app.room(requests.len())?;
     if let Some(first) = requests.first() {
         app.metrics.seen(&first.holder.proxy);
     }

@@ -15,7 +15,7 @@ pub(super) async fn atomic(
     Body(request, _held): Body<AtomicRequest>,
 ) -> Result<Json<AtomicAnswer>, ApiError> {
     let (key, operation) = request.checked().map_err(ApiError::bad_request)?;
-    let room = app.room()?;
+    let room = app.room(1)?;
     let (tell, hear) = oneshot::channel();
     tokio::spawn(ask(app.clone(), key, operation, room, tell).in_current_span());
     let ended = || StoreError::Unavailable("the question was dropped".into());

@@ -98,13 +98,14 @@ impl App {
         budget: Duration,
         work: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, ApiError> {
-        let _room = self.room()?;
+        let _room = self.room(1)?;
         self.wait(budget, work).await
     }
 
-    /// Room for one more question, for as long as it is under way.
-    fn room(&self) -> Result<Room, ApiError> {
-        self.crowd.ask().map_err(|error| self.overloaded(error))
+    /// Room for so many more questions, for as long as they are under way.
+    fn room(&self, questions: usize) -> Result<Room, ApiError> {
+        let room = self.crowd.ask(questions);
+        room.map_err(|error| self.overloaded(error))
     }
 
     fn overloaded(&self, _: Overloaded) -> ApiError {
