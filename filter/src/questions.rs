@@ -27,7 +27,7 @@ impl Vm {
     }
 
     /// Not from here: Envoy would tell the answer to the stream that is in effect.
-    fn call_root_for_asks(&self, now_us: u64) {
+    pub(crate) fn call_root_for_asks(&self, now_us: u64) {
         if !self.asks.borrow().is_due(now_us) {
             return self.watch_asks();
         }

@@ -133,8 +133,8 @@ impl Context for Root {
             Call::Asks(group) => {
                 let answers = sidecar::admit_answers(headers, &vm.id.epoch);
                 vm.answer_group(self.context, group, answers);
-                // News waits for a tick, and for company.
-                return self.ask(&vm);
+                // Not at once: others may ask before Envoy is through with what it is doing. News waits for a tick.
+                return vm.call_root_for_asks(host::now_us());
             }
             Call::News(news) if sidecar::is_answered(headers) => answered(&vm, news),
             Call::News(news) if sidecar::is_rejected(headers) => rejected(&vm, news),
