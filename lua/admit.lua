@@ -35,7 +35,7 @@ assert(#ARGV % FIELDS == 0 and #ARGV / FIELDS <= #KEYS - Keys.FIRST_HOLDER + 1, 
 
 local requests = {}
 for nth = 1, count do
-  requests[nth] = Decision.request(ARGV, (nth - 1) * FIELDS + 1)
+  requests[nth] = Decision.request(ARGV, nth)
 end
 
 local pool = Pool.open()
@@ -54,8 +54,8 @@ end
 -- Nearly all come alone, and need nothing of what holds a group together.
 if count == 1 then
   local request = requests[1]
-  local holder = Holder.open({ request.seq })
-  request.is_buried = Lease.burials({ request.lease_id })[1]
+  local holder = Holder.open_for(request.seq)
+  request.is_buried = Lease.is_buried(request.lease_id)
   local answer = Decision.of(pool, request, holder)
   if pool.changed then
     Holder.save(holder)

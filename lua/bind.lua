@@ -16,7 +16,7 @@ local pool = Pool.open()
 if not pool then
   return { 'unknown_pool' }
 end
-local holder = Holder.open({ ARGV[1] })
+local holder = Holder.open_for(ARGV[1])
 local lease = Lease.of(holder, ARGV[1])
 local worker = lease and Lease.worker_of(pool, lease)
 if not worker then

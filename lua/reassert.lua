@@ -36,7 +36,7 @@ local epoch = Holder.epoch()
 for i, number in ipairs(numbers) do
   local first = FIRST + (i - 1) * FIELDS
   local spoken_for = Holder.beat_of(number) < holder.beat
-  if spoken_for and not Lease.of(holder, number) and not Lease.burials({ epoch .. '.' .. number })[1] then
+  if spoken_for and not Lease.of(holder, number) and not Lease.is_buried(epoch .. '.' .. number) then
     local told = { lifetime = tonumber(ARGV[first + 1]), worker = ARGV[first + 2],
       incarnation = ARGV[first + 3], address = ARGV[first + 4], client = ARGV[first + 5] }
     over = over + (Lease.reassert(pool, crew, holder, number, told) and 1 or 0)

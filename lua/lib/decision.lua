@@ -6,13 +6,29 @@ local Decision = {}
 -- How many arguments a request has.
 Decision.FIELDS = 10
 
--- The request of these arguments, the first of them at this place, as lua/admit.lua describes them. They are
--- checked as they are read.
-function Decision.request(args, first)
-  return { seq = args[first], number = Args.lease(args, first), lease_id = args[first + 1], is_buried = false,
-    bytes = Args.number(args, first + 2), operation = args[first + 3], own = args[first + 4],
-    proxy = Args.text(args, first + 5), client = Args.text(args, first + 6), affinity = args[first + 7],
-    bind = args[first + 8] == '1', redirect = args[first + 9] == '1' }
+-- Filled anew by each call, because to lay out a table costs more than to fill it: the requests, by their place
+-- in the group, and the lease that is being taken.
+local requests = {}
+local lease = { birth = 0, lifetime = 0, since = 0, kind = 1, shadow_kind = 1, told = 0, bound = 0, worker = '',
+  client = '' }
+
+local function new_request()
+  return { seq = '', number = 0, lease_id = '', is_buried = false, bytes = 0, operation = '', own = '', proxy = '',
+    client = '', affinity = '', bind = false, redirect = false }
+end
+
+-- The request of this place in the group, as lua/admit.lua describes it. It is checked as it is read.
+function Decision.request(args, nth)
+  local request, at = requests[nth], (nth - 1) * Decision.FIELDS
+  if not request then
+    request = new_request()
+    requests[nth] = request
+  end
+  request.seq, request.number, request.lease_id = args[at + 1], Args.lease(args, at + 1), args[at + 2]
+  request.bytes, request.operation, request.own = Args.number(args, at + 3), args[at + 4], args[at + 5]
+  request.proxy, request.client, request.affinity = Args.text(args, at + 6), Args.text(args, at + 7), args[at + 8]
+  request.bind, request.redirect, request.is_buried = args[at + 9] == '1', args[at + 10] == '1', false
+  return request
 end
 
 local function admitted(worker, lifetime, probe)
@@ -148,9 +164,10 @@ function Decision.of(pool, request, holder)
   if chosen and pool.shadow then
     Shadow.compare(pool, other, worker)
   end
-  Lease.take(pool, worker, holder, request.seq, { birth = worker.birth, lifetime = 0, since = pool.now,
-    kind = kind, shadow_kind = shadow_kind, told = 0, bound = affinity.required and 1 or 0,
-    worker = worker.id, client = client and client.counted_as or '' }, chosen)
+  lease.birth, lease.worker, lease.since, lease.kind, lease.shadow_kind = worker.birth, worker.id, pool.now, kind,
+    shadow_kind
+  lease.bound, lease.client = affinity.required and 1 or 0, client and client.counted_as or ''
+  Lease.take(pool, worker, holder, request.seq, lease, chosen)
   if client then
     Client.enter(visit, client)
   end

@@ -13,6 +13,7 @@ local STATE = '>dBddddBBdBc0'
 local YOUNG_COUNT = '>I'
 -- Of the leases minted after one beat: beat, count, digest.
 local YOUNG = '>dII'
+local ONE_YOUNG = '>IdII'
 
 -- A lease's number has the beat that it was minted after above its low 24 bits.
 local BEAT_STEP = 2 ^ 24
@@ -29,7 +30,7 @@ local QUARANTINE_LOOK_MS = 1000
 local FORGET_MS = 86400000
 
 function Holder.beat_of(number)
-  return math.floor(number / BEAT_STEP)
+  return (number - number % BEAT_STEP) / BEAT_STEP
 end
 
 -- The last part of the holder's key.
@@ -39,12 +40,12 @@ end
 
 -- A lease number, shuffled: the same as `mix` in admission/src/message/renew.rs.
 local function mix(number)
-  local low, high = number % TWO_32, math.floor(number / TWO_32)
-  local bxor, lshift = bit.bxor, bit.lshift
-  local mixed = bxor(low, high == 0 and 0 or bit.rol(high, 16), SALT)
-  mixed = bxor(mixed, lshift(mixed, 13))
+  local low, bxor = number % TWO_32, bit.bxor
+  local mixed = bxor(low, number == low and 0 or bit.rol((number - low) / TWO_32, 16), SALT)
+  -- Bit operations take numbers modulo 2^32, so a shift to the left is a product.
+  mixed = bxor(mixed, mixed * 2 ^ 13)
   mixed = bxor(mixed, bit.rshift(mixed, 17))
-  mixed = bxor(mixed, lshift(mixed, 5))
+  mixed = bxor(mixed, mixed * 2 ^ 5)
   return mixed % TWO_32 -- bit operations answer with a sign
 end
 
@@ -92,26 +93,38 @@ local function pack(holder)
       holder.vouched_at, holder.reclaimed_at, holder.cause, holder.quarantined, holder.reported,
       #holder.proxy, holder.proxy)
   end
-  local text = struct.pack(HEAD, FORMAT, holder.beat, settled.count, settled.digest) .. holder.state
-    .. struct.pack(YOUNG_COUNT, #young)
-  for i = 1, #young do -- seldom more than one
+  local head = struct.pack(HEAD, FORMAT, holder.beat, settled.count, settled.digest)
+  local first = young[1]
+  if first and not young[2] then -- as nearly always
+    return head .. holder.state .. struct.pack(ONE_YOUNG, 1, first.beat, first.count, first.digest)
+  end
+  local text = head .. holder.state .. struct.pack(YOUNG_COUNT, #young)
+  for i = 1, #young do
     text = text .. struct.pack(YOUNG, young[i].beat, young[i].count, young[i].digest)
   end
   return text
 end
 
--- The holder, with the leases of these numbers as far as it has them: one call for all.
-function Holder.open(numbers)
-  local found = redis.call('HMGET', Keys.holder, 'head', unpack(numbers))
-  local text = found[1]
+local function open(text, leases)
   local holder = text and (Memory.take(Keys.holder, 'head', text) or Holder.unpack(text)) or unknown()
-  local leases = {}
-  for i = 1, #numbers do
-    leases[numbers[i]] = found[i + 1]
-  end
   holder.leases, holder.put_count, holder.drop_count = leases, 0, 0
   holder.changed, holder.counted = false, false
   return holder
+end
+
+-- The holder, with the leases of these numbers as far as it has them: one call for all.
+function Holder.open(numbers)
+  local found, leases = redis.call('HMGET', Keys.holder, 'head', unpack(numbers)), {}
+  for i = 1, #numbers do
+    leases[numbers[i]] = found[i + 1]
+  end
+  return open(found[1], leases)
+end
+
+-- The same with one lease.
+function Holder.open_for(seq)
+  local found = redis.call('HMGET', Keys.holder, 'head', seq)
+  return open(found[1], { [seq] = found[2] })
 end
 
 -- Makes it known. It is believed for one lease_ttl_ms from here, without a beat.
@@ -146,7 +159,7 @@ end
 -- A lease that it did not have, or has, with another record.
 function Holder.put(holder, seq, text)
   if not holder.leases[seq] then
-    local number = tonumber(seq)
+    local number = seq + 0
     Holder.add(part_of(holder, number), number, 1)
     holder.counted = true
   end
@@ -155,7 +168,7 @@ function Holder.put(holder, seq, text)
 end
 
 function Holder.drop(holder, seq)
-  local number, young = tonumber(seq), holder.young
+  local number, young = seq + 0, holder.young
   Holder.add(part_of(holder, number), number, -1)
   holder.counted = true
   holder.leases[seq] = false

@@ -137,6 +137,10 @@ function Lease.bury(pool, lease_ids)
   end
 end
 
+function Lease.is_buried(lease_id)
+  return redis.call('ZSCORE', Keys.tombstones, lease_id)
+end
+
 -- For each of these, when it is forgotten that it has ended; false for one that has not.
 function Lease.burials(lease_ids)
   return #lease_ids > 0 and redis.call('ZMSCORE', Keys.tombstones, unpack(lease_ids)) or {}

@@ -113,7 +113,7 @@ const GUARDS: [Guard; 44] = [
     },
     Guard {
         name: "what has ended is not re-asserted",
-        with: " and not Lease.burials({ epoch .. '.' .. number })[1]",
+        with: " and not Lease.is_buried(epoch .. '.' .. number)",
         without: "",
         test: renew::an_ended_lease_is_not_reasserted,
     },
