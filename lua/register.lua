@@ -39,7 +39,7 @@ if ARGV[8] ~= '' then
 end
 if worker.incarnation ~= incarnation then
   if worker.state == Worker.RECYCLING then
-    pool.recycle_ms = pool.now - worker.limit_at
+    pool.recycle_ms, pool.rest = pool.now - worker.limit_at, false
   end
   if worker.birth > 0 then
     Former.retire(worker)

@@ -106,13 +106,13 @@ local function worker_of(pool, binding)
 end
 
 -- Of a request that has no key.
-local NONE = { bind = false }
+Affinity.NONE = { bind = false }
 
 -- What a request's key says: the worker it must go to; the one it should go to; or that the one it
 -- must go to is lost. And whether its key is to be bound to the worker that is chosen.
 function Affinity.of(pool, visit, key, binds)
   if key == '' then
-    return NONE
+    return Affinity.NONE
   end
   local affinity = { bind = binds }
   local required = pool.policy.affinity.mode == 'require'

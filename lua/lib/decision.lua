@@ -75,9 +75,6 @@ end
 
 -- What is kept by the request's keys; nil when it has none that matter.
 local function open_visit(pool, request)
-  if request.client == '' and request.affinity == '' then
-    return nil
-  end
   local fields = {}
   Client.add_fields(pool, request.client, fields)
   Affinity.add_fields(request.affinity, fields)
@@ -124,12 +121,15 @@ function Decision.of(pool, request, holder)
   end
 
   local kind = pool.strategy.kind_of(pool, request)
-  local visit = open_visit(pool, request)
-  local affinity = Affinity.of(pool, visit, request.affinity, request.bind)
-  if affinity.lost then
-    return denied(pool, 'affinity_lost')
+  local visit, affinity, client = nil, Affinity.NONE, nil
+  if request.client ~= '' or request.affinity ~= '' then
+    visit = open_visit(pool, request)
+    affinity = Affinity.of(pool, visit, request.affinity, request.bind)
+    if affinity.lost then
+      return denied(pool, 'affinity_lost')
+    end
+    client = Client.open(pool, visit, request.client)
   end
-  local client = Client.open(pool, visit, request.client)
   -- What a worker has bound passes every limit, because what it began must be ended. A key of the client's
   -- own making leads to its worker too, but opens nothing else.
   local worker, chosen, unlimited = affinity.required, false, affinity.required and not request.bind
@@ -154,7 +154,10 @@ function Decision.of(pool, request, holder)
   end
 
   pool.changed = true
-  local probe = Ejection.begin_probe(pool, worker)
+  local probe = worker.ejections > 0
+  if probe then
+    Ejection.begin_probe(pool, worker)
+  end
   if not holder.known then
     Holder.note(pool, holder, request.proxy)
   end

@@ -25,9 +25,14 @@ local function levels_of(pool)
   return pool.levels
 end
 
+local function level_of(pool, worker)
+  local level_of = pool.strategy.level_of
+  return level_of and level_of(worker)
+end
+
 -- When a clock last rang among those that the worker is drawn with.
 local function last_ring(pool, worker)
-  local level = pool.strategy.level_of(worker)
+  local level = level_of(pool, worker)
   if level then
     return levels_of(pool)[level] or 0
   end
@@ -48,7 +53,7 @@ local function forget_youngest(levels)
 end
 
 local function note_ring(pool, worker)
-  local level = pool.strategy.level_of(worker)
+  local level = level_of(pool, worker)
   if level then
     local levels = levels_of(pool)
     levels[level] = worker.clock

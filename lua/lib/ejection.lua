@@ -30,13 +30,7 @@ local function eject(pool, worker)
 end
 
 -- Chosen for the first time after an exile: this lease is the probe, and no other follows it.
-function Ejection.begin_probe(pool, worker)
-  if worker.ejections == 0 then
-    return false
-  end
-  exile(pool, worker)
-  return true
-end
+Ejection.begin_probe = exile
 
 -- Taken since the exile began, and not judged yet: others wait for what becomes of it.
 function Ejection.is_probe(worker, lease)

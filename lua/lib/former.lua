@@ -60,7 +60,7 @@ end
 function Former.begin(pool, worker, incarnation)
   local life = recall_life(worker.id, incarnation)
   if not life then
-    pool.births = pool.births + 1
+    pool.births, pool.rest = pool.births + 1, false
     life = { birth = pool.births, active = 0, lifetime = 0, state = Worker.AVAILABLE, limit_at = 0 }
   end
   worker.incarnation, worker.birth, worker.life = incarnation, life.birth, false
@@ -81,7 +81,7 @@ function Former.reassert(pool, id, incarnation, lifetime)
     end
   end
   if not found then
-    pool.births = pool.births + 1
+    pool.births, pool.rest = pool.births + 1, false
     found = { incarnation = incarnation, birth = pool.births, active = 0, lifetime = 0,
       state = Worker.AVAILABLE, limit_at = 0 }
     table.insert(lives, 1, found)

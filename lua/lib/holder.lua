@@ -131,7 +131,7 @@ end
 function Holder.note(pool, holder, proxy)
   holder.known, holder.changed = true, true
   holder.beaten_at, holder.proxy = pool.now, proxy
-  pool.holders = pool.holders + 1
+  pool.holders, pool.rest = pool.holders + 1, false
   Holder.look_later(pool, holder)
 end
 
@@ -185,9 +185,8 @@ end
 function Holder.save(holder)
   local head = (holder.changed or holder.counted) and pack(holder)
   if head then
-    write(holder, 'head', head)
-  end
-  if holder.put_count > 0 then
+    redis.call('HSET', Keys.holder, 'head', head, unpack(holder.puts, 1, holder.put_count))
+  elseif holder.put_count > 0 then
     redis.call('HSET', Keys.holder, unpack(holder.puts, 1, holder.put_count))
   end
   if holder.drop_count > 0 then
@@ -228,7 +227,7 @@ function Holder.beat(pool, holder, beat, asking)
   if holder.reclaimed_at > 0 then
     pool.holders = pool.holders + 1
   end
-  pool.quarantined = pool.quarantined - holder.quarantined
+  pool.quarantined, pool.rest = pool.quarantined - holder.quarantined, false
   holder.young, holder.beat, holder.beaten_at = young, beat, pool.now
   holder.reclaimed_at, holder.cause, holder.quarantined, holder.closed_at = 0, 0, 0, 0
   holder.changed = true
@@ -285,7 +284,7 @@ end
 function Holder.quarantine(pool, holder)
   if holder.quarantined == 0 then
     holder.quarantined, holder.changed = 1, true
-    pool.quarantined = pool.quarantined + 1
+    pool.quarantined, pool.rest = pool.quarantined + 1, false
     Repair.count('quarantined', 1)
   end
 end
@@ -294,8 +293,7 @@ Holder.CAUSES = { 'presence', 'ttl' }
 
 -- Nothing that is said in its name counts any more; its leases are taken step by step.
 function Holder.reclaim(pool, holder, cause)
-  pool.holders = pool.holders - 1
-  pool.quarantined = pool.quarantined - holder.quarantined
+  pool.holders, pool.quarantined, pool.rest = pool.holders - 1, pool.quarantined - holder.quarantined, false
   holder.reclaimed_at, holder.cause = pool.now, cause == Holder.CAUSES[1] and 1 or 2
   holder.quarantined, holder.closed_at, holder.changed = 0, 0, true
   redis.call('ZREM', Keys.awaited, Holder.epoch())

@@ -41,7 +41,9 @@ function Keys.name(keys, server)
     name_pool(keys)
   end
   Keys.server = server
-  Keys.index, Keys.shadow_index = index, shadow_index
+  if Keys.index ~= index then
+    Keys.index, Keys.shadow_index = index, shadow_index
+  end
   Keys.holder = keys[Keys.FIRST_HOLDER] -- HASH head, asking, lease number -> lease: one holder
 end
 

@@ -50,7 +50,9 @@ function Lease.take(pool, worker, holder, seq, lease, chosen)
   if chosen or not pool.strategy.draws then
     pool.strategy.taken(pool, worker, lease.kind)
   end
-  Shadow.taken(pool, worker, lease.shadow_kind)
+  if pool.shadow then
+    Shadow.taken(pool, worker, lease.shadow_kind)
+  end
   Index.save(pool, worker)
   put_lease(holder, seq, lease)
 end

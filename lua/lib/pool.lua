@@ -2,7 +2,10 @@
 
 local Pool = {}
 
-local HEAD = '>ddddddddddddddddddddddd'
+-- What leases change comes first. Behind it is what seldom changes: it is packed when it does, and pool.rest has
+-- the text of it between; whoever changes it says so: pool.rest = false.
+local HEAD = '>dddddddddd'
+local REST = '>ddddddddddddd'
 
 -- Redis may stop for a while and its clock may jump: neither may make anything expire, so the
 -- pool's own clock takes no single step longer than this. Two of them are less than Holder.GRACE_MS.
@@ -16,30 +19,34 @@ local INTERVAL_ALPHA = 0.1
 -- Whole from the beginning, with what belongs to one call only: a table that grows field by field is laid out
 -- anew again and again, and so is one whose fields are nil for a while.
 local function new_head()
-  return { now = 0, policy = false, strategy = false, store_id = false, shared = false, shadow = false,
-    levels_field = 'levels', levels = false, ledger = false, median_ms = false, unsaved = {},
+  return { now = 0, policy = false, policy_mark = false, strategy = false, store_id = false, shared = false,
+    shadow = false, levels_field = 'levels', levels = false, ledger = false, median_ms = false, unsaved = {},
     unsaved_count = 0, changed = false,
-    clock = 0, wall = 0, seq = 0, births = 0, connections = 0, open = 0, at_limit = 0,
-    recycles = 0, overlaps = 0, recycle_ms = 0, admitted_at = 0, interval_ms = 0, fired = 0, dice = 0,
-    rebuild = 0, rebuild_at = 0, holders = 0, quarantined = 0, rate = { at = 0, used = 0, over = false },
-    lost_at = 0, sweep_at = 0, fresh = 0 }
+    clock = 0, wall = 0, seq = 0, connections = 0, admitted_at = 0, interval_ms = 0, fired = 0, dice = 0,
+    rate = { at = 0, used = 0, over = false },
+    births = 0, open = 0, at_limit = 0, recycles = 0, overlaps = 0, recycle_ms = 0, rebuild = 0, rebuild_at = 0,
+    holders = 0, quarantined = 0, lost_at = 0, sweep_at = 0, fresh = 0, rest = false }
 end
 
 local function unpack_head(text)
   local head = new_head()
-  head.clock, head.wall, head.seq, head.births, head.connections, head.open, head.at_limit,
-    head.recycles, head.overlaps, head.recycle_ms, head.admitted_at, head.interval_ms, head.fired,
-    head.dice, head.rebuild, head.rebuild_at, head.holders, head.quarantined, head.rate.at,
-    head.rate.used, head.lost_at, head.sweep_at, head.fresh = struct.unpack(HEAD, text)
+  local rest_at
+  head.clock, head.wall, head.seq, head.connections, head.admitted_at, head.interval_ms, head.fired, head.dice,
+    head.rate.at, head.rate.used, rest_at = struct.unpack(HEAD, text)
+  head.births, head.open, head.at_limit, head.recycles, head.overlaps, head.recycle_ms, head.rebuild,
+    head.rebuild_at, head.holders, head.quarantined, head.lost_at, head.sweep_at,
+    head.fresh = struct.unpack(REST, text, rest_at)
+  head.rest = text:sub(rest_at)
   return head
 end
 
 local function pack_head(head)
-  return struct.pack(HEAD,
-    head.clock, head.wall, head.seq, head.births, head.connections, head.open, head.at_limit,
-    head.recycles, head.overlaps, head.recycle_ms, head.admitted_at, head.interval_ms, head.fired,
-    head.dice, head.rebuild, head.rebuild_at, head.holders, head.quarantined, head.rate.at,
-    head.rate.used, head.lost_at, head.sweep_at, head.fresh)
+  local rate = head.rate
+  head.rest = head.rest or struct.pack(REST, head.births, head.open, head.at_limit, head.recycles, head.overlaps,
+    head.recycle_ms, head.rebuild, head.rebuild_at, head.holders, head.quarantined, head.lost_at, head.sweep_at,
+    head.fresh)
+  return struct.pack(HEAD, head.clock, head.wall, head.seq, head.connections, head.admitted_at, head.interval_ms,
+    head.fired, head.dice, rate.at, rate.used) .. head.rest
 end
 
 local function wall_ms()
@@ -54,13 +61,37 @@ function Pool.found(dice)
   redis.call('HSET', Keys.live, 'head', pack_head(head))
 end
 
+-- By pool: the mark of its policy, if neither its strategy keeps anything for all workers nor another is in the
+-- shadow.
+local plain = {}
+
+-- head, policy_mark, store_id; and what few pools have: shared, shadow_head, shadow_shared.
+local function read()
+  local mark = plain[Keys.live]
+  if mark then
+    local stored = redis.call('HMGET', Keys.live, 'head', 'policy_mark', 'store_id')
+    if stored[2] == mark then
+      return stored
+    end
+  end
+  return redis.call('HMGET', Keys.live, 'head', 'policy_mark', 'store_id', 'shared', 'shadow_head',
+    'shadow_shared')
+end
+
+local function take_policy(pool, mark)
+  local policy = Policy.read(mark)
+  local strategy = Strategies[policy.strategy]
+  pool.policy_mark, pool.policy, pool.strategy = mark, policy, strategy
+  plain[Keys.live] = not strategy.shared and not policy.shadow_strategy and mark
+end
+
 -- The pool at this moment, for those who only read. Returns nil when it has no policy, that is, does
 -- not exist.
 function Pool.look()
   Memory.begin()
-  local stored = redis.call('HMGET', Keys.live, 'head', 'policy_mark', 'store_id', 'shared', 'shadow_head',
-    'shadow_shared')
-  if not stored[2] then
+  local stored = read()
+  local mark = stored[2]
+  if not mark then
     return nil
   end
   local pool = Memory.take(Keys.live, 'head', stored[1]) or unpack_head(stored[1])
@@ -68,12 +99,13 @@ function Pool.look()
   pool.clock = pool.clock + math.min(math.max(wall - pool.wall, CLOCK_STEP_MS_MIN), CLOCK_STEP_MS_MAX)
   pool.wall = wall
   pool.now = pool.clock
-  pool.policy = Policy.read(stored[2])
-  pool.strategy = Strategies[pool.policy.strategy]
-  pool.store_id, pool.shared = stored[3], stored[4]
-  pool.levels_field, pool.levels, pool.ledger, pool.median_ms = 'levels', false, false, false
+  if pool.policy_mark ~= mark then
+    take_policy(pool, mark)
+  end
+  pool.store_id, pool.shared = stored[3], stored[4] or false
+  pool.levels, pool.ledger, pool.median_ms = false, false, false
   pool.unsaved_count, pool.changed = 0, false
-  Shadow.open(pool, stored[5], stored[6])
+  pool.shadow = pool.policy.shadow_strategy and Shadow.open(pool, stored[5], stored[6]) or false
   return pool
 end
 
@@ -134,7 +166,8 @@ end
 -- The last that a call does with it: what changed afterwards would not be in the bytes that it is known by.
 function Pool.save(pool)
   last = 0
-  local head, shared = pack_head(pool), pool.strategy.shared(pool)
+  local head, strategy = pack_head(pool), pool.strategy
+  local shared = strategy.shared and strategy.shared(pool)
   put('head', head)
   if shared then
     put('shared', shared)
@@ -148,7 +181,9 @@ end
 
 -- Something is due at this time: nobody decides after it without looking (lib/sweep.lua).
 function Pool.sweep_by(pool, at)
-  pool.sweep_at = math.min(pool.sweep_at, at)
+  if at < pool.sweep_at then
+    pool.sweep_at, pool.rest = at, false
+  end
 end
 
 function Pool.note_admission(pool)

@@ -28,7 +28,8 @@
 local Rank = {}
 
 local function worker_in(pool, member)
-  return member:sub(pool.strategy.prefix_bytes + 1)
+  local prefix_bytes = pool.strategy.prefix_bytes
+  return prefix_bytes == 0 and member or member:sub(prefix_bytes + 1)
 end
 
 -- Whether the worker may be chosen for this kind of request.
@@ -100,7 +101,8 @@ local function no_inputs()
   return {}
 end
 
--- While a library is loaded, Redis gives it nothing to walk a table with.
+-- What every decision would call and few strategies have is false where there is none. While a library is
+-- loaded, Redis gives it nothing to walk a table with.
 function Rank.strategy(own)
   return {
     kinds = own.kinds or one,
@@ -116,12 +118,12 @@ function Rank.strategy(own)
     judge = own.judge or nothing,
     learn = own.learn or nothing,
     born = own.born or nothing,
-    settle = own.settle or nothing,
+    settle = own.settle or false,
     memory = own.memory or no_memory,
     recall = own.recall,
-    shared = own.shared or nothing,
+    shared = own.shared or false,
     pace = own.pace or by_weight,
-    level_of = own.level_of or nothing,
+    level_of = own.level_of or false,
     draws = own.draws or false,
     describe = own.describe or no_inputs,
   }

@@ -9,7 +9,7 @@ function Rebuild.begin(pool)
     return
   end
   pool.rebuild = math.max(pool.rebuild + 1, math.floor(pool.wall))
-  pool.rebuild_at, pool.lost_at = pool.now, pool.now
+  pool.rebuild_at, pool.lost_at, pool.rest = pool.now, pool.now, false
   if pool.policy.requests.limit then
     pool.rate = Rate.unknown(pool, pool.policy.requests.limit)
   end
@@ -30,7 +30,7 @@ end
 function Rebuild.goes_on(pool)
   local under_way = Rebuild.is_under_way(pool)
   if pool.rebuild_at > 0 and not under_way then
-    pool.rebuild_at = 0
+    pool.rebuild_at, pool.rest = 0, false
     redis.call('DEL', Keys.awaited)
   end
   return under_way

@@ -9,21 +9,16 @@ local HEAD = '>dddd'
 -- scores, clock, eligible, prefix, inputs
 local FACE = '>ddddBBc0Bc0'
 
--- With its fields of Keys.live, as far as there are any.
+-- The pool's shadow, with its fields of Keys.live, as far as there are any.
 function Shadow.open(pool, head, shared)
-  local name = pool.policy.shadow_strategy
-  if not name then
-    pool.shadow = false
-    return
-  end
-  local shadow = { strategy = Strategies[name], dice = 0, fired = 0, seen = 0, differed = 0, levels = false,
+  local shadow = { strategy = Strategies[pool.policy.shadow_strategy], dice = 0, fired = 0, seen = 0, differed = 0, levels = false,
     levels_field = 'shadow_levels', shared = shared, ledger = false }
   if head then
     shadow.dice, shadow.fired, shadow.seen, shadow.differed = struct.unpack(HEAD, head)
   else
     shadow.dice, shadow.fired, shadow.seen, shadow.differed = 1 + pool.dice % 2147483000, 0, 0, 0
   end
-  pool.shadow = shadow
+  return shadow
 end
 
 -- What Pool.save is to write: put(name, value).
@@ -32,7 +27,7 @@ function Shadow.store(pool, put)
   local head = struct.pack(HEAD, shadow.dice, shadow.fired, shadow.seen, shadow.differed)
   local shared
   Shadow.within(pool, nil, function()
-    shared = pool.strategy.shared(pool)
+    shared = pool.strategy.shared and pool.strategy.shared(pool)
   end)
   put('shadow_head', head)
   if shared then
@@ -113,7 +108,7 @@ end
 
 -- The worker was chosen by the live strategy. One that draws hears of its own draws only.
 function Shadow.taken(pool, worker, kind)
-  if pool.shadow and not pool.shadow.strategy.draws then
+  if not pool.shadow.strategy.draws then
     Shadow.within(pool, worker, function()
       pool.strategy.taken(pool, worker, kind)
     end)
@@ -135,13 +130,6 @@ function Shadow.reweigh(pool, worker, weight)
   end
 end
 
--- The worker's place in the shadow's indexes: `rank(pool, worker)` is what gives it the live one.
-function Shadow.rank(pool, worker, rank)
-  if pool.shadow then
-    Shadow.within(pool, worker, rank)
-  end
-end
-
 -- Nothing that it kept is of use to another strategy.
 function Shadow.clear(pool, ids)
   redis.call('UNLINK', Keys.shadow_index[1], Keys.shadow_index[2], Keys.shadow_index[3])
@@ -150,10 +138,11 @@ function Shadow.clear(pool, ids)
   for _, id in ipairs(ids) do
     redis.call('HDEL', Keys.live, Worker.SHADOW .. id)
   end
-  Shadow.open(pool, nil, nil)
+  pool.shadow = pool.policy.shadow_strategy and Shadow.open(pool, nil, nil) or false
 end
 
--- What it would have chosen, and the kind of request that this is to it. One that draws has drawn.
+-- What it would have chosen, and the kind of request that this is to it. One that draws has drawn; `rank(pool,
+-- worker)` gives the worker its place.
 function Shadow.choose(pool, request, rank)
   local shadow, kind, chosen = pool.shadow, nil, nil
   Shadow.within(pool, nil, function()
@@ -166,7 +155,7 @@ function Shadow.choose(pool, request, rank)
     Shadow.within(pool, drawn, function()
       pool.strategy.taken(pool, drawn, kind)
     end)
-    Shadow.rank(pool, drawn, rank)
+    Shadow.within(pool, drawn, rank)
     Worker.note_change(pool, drawn)
   end
   return chosen, kind

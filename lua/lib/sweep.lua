@@ -39,6 +39,7 @@ end
 function Sweep.run(pool)
   local stale = sweep_stale(pool)
   local back = sweep_ejected(pool)
+  pool.rest = false
   pool.sweep_at = math.min(first_of(Keys.heartbeats) + pool.policy.heartbeat_ttl_ms, first_of(Keys.ejected))
   return stale < Sweep.MAX and back < Sweep.MAX, stale + back > 0
 end

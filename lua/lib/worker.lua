@@ -200,7 +200,7 @@ end
 function Worker.reach_limit(pool, worker)
   worker.state = Worker.RECYCLING
   worker.limit_at = pool.now
-  pool.recycles = pool.recycles + 1
+  pool.recycles, pool.rest = pool.recycles + 1, false
 end
 
 function Worker.at_its_limit(pool, worker)
