@@ -33,10 +33,7 @@ local REQUESTS_MAX = 32
 local count = math.min(#ARGV / FIELDS, REQUESTS_MAX)
 assert(#ARGV % FIELDS == 0 and #ARGV / FIELDS <= #KEYS - Keys.FIRST_HOLDER + 1, 'each request has its holder')
 
-local requests = {}
-for nth = 1, count do
-  requests[nth] = Decision.request(ARGV, nth)
-end
+local requests = Decision.requests(ARGV, count)
 
 local pool = Pool.open()
 if not pool then
@@ -66,7 +63,8 @@ end
 
 -- Of a group, all that is known by name is read once, and written once.
 local lease_ids, keys, numbers_of = {}, {}, {}
-for nth, request in ipairs(requests) do
+for nth = 1, count do
+  local request = requests[nth]
   local key = KEYS[Keys.FIRST_HOLDER + nth - 1]
   lease_ids[nth] = request.lease_id
   if not numbers_of[key] then
@@ -84,7 +82,8 @@ for nth, time in ipairs(Lease.burials(lease_ids)) do
 end
 
 local answers = {}
-for nth, request in ipairs(requests) do
+for nth = 1, count do
+  local request = requests[nth]
   Keys.holder = KEYS[Keys.FIRST_HOLDER + nth - 1]
   request.is_buried = buried[request.lease_id]
   for _, word in ipairs(Decision.of(pool, request, holders[Keys.holder])) do

@@ -24,7 +24,7 @@ if not Worker.is_of(worker, ARGV[2]) then
   return { 'not_yours' }
 end
 if worker.state == Worker.AVAILABLE then
-  worker.state = Worker.DRAINING
+  worker.state, worker.rest = Worker.DRAINING, false
 end
 Index.save(pool, worker)
 Pool.save(pool)

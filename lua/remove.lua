@@ -24,7 +24,7 @@ end
 if not Worker.is_of(worker, ARGV[2]) then
   return { 'not_yours' }
 end
-worker.state, worker.heartbeat, worker.life = Worker.REMOVED, pool.now, false
+worker.state, worker.heartbeat, worker.rest = Worker.REMOVED, pool.now, false
 Index.note_heartbeat(pool, worker)
 Index.save(pool, worker)
 Pool.save(pool)

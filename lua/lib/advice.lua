@@ -6,7 +6,7 @@ local ADVICE = { [Worker.AVAILABLE] = 'serve', [Worker.DRAINING] = 'drain', [Wor
 
 -- The load is what it reports, if it does.
 function Advice.see(pool, worker, load)
-  worker.heartbeat, worker.life = pool.now, false
+  worker.heartbeat, worker.rest = pool.now, false
   Shadow.tell(pool, 'seen', worker, load)
   Index.note_heartbeat(pool, worker)
   Index.save(pool, worker)

@@ -6,8 +6,8 @@ local Decision = {}
 -- How many arguments a request has.
 Decision.FIELDS = 10
 
--- Filled anew by each call, because to lay out a table costs more than to fill it: the requests, by their place
--- in the group, and the lease that is being taken.
+-- Filled anew by each call, because to lay out a table costs more than to fill it: the requests of a group, and the
+-- lease that is being taken.
 local requests = {}
 local lease = { birth = 0, lifetime = 0, since = 0, kind = 1, shadow_kind = 1, told = 0, bound = 0, worker = '',
   client = '' }
@@ -17,18 +17,21 @@ local function new_request()
     client = '', affinity = '', bind = false, redirect = false }
 end
 
--- The request of this place in the group, as lua/admit.lua describes it. It is checked as it is read.
-function Decision.request(args, nth)
-  local request, at = requests[nth], (nth - 1) * Decision.FIELDS
-  if not request then
-    request = new_request()
-    requests[nth] = request
-  end
+local function read(request, args, at)
   request.seq, request.number, request.lease_id = args[at + 1], Args.lease(args, at + 1), args[at + 2]
   request.bytes, request.operation, request.own = Args.number(args, at + 3), args[at + 4], args[at + 5]
   request.proxy, request.client, request.affinity = Args.text(args, at + 6), Args.text(args, at + 7), args[at + 8]
   request.bind, request.redirect, request.is_buried = args[at + 9] == '1', args[at + 10] == '1', false
-  return request
+end
+
+-- The requests, as lua/admit.lua describes them; those behind the last are of another time. They are checked as
+-- they are read.
+function Decision.requests(args, count)
+  for nth = 1, count do
+    requests[nth] = requests[nth] or new_request()
+    read(requests[nth], args, (nth - 1) * Decision.FIELDS)
+  end
+  return requests
 end
 
 local function admitted(worker, lifetime, probe)
@@ -133,7 +136,8 @@ function Decision.of(pool, request, holder)
   -- What a worker has bound passes every limit, because what it began must be ended. A key of the client's
   -- own making leads to its worker too, but opens nothing else.
   local worker, chosen, unlimited = affinity.required, false, affinity.required and not request.bind
-  if not unlimited then
+  local limited = pool.policy.is_limited and not unlimited
+  if limited then
     local reason, wait_ms = Limits.refusal(pool, client)
     if reason then
       return denied(pool, reason, wait_ms)
@@ -161,7 +165,7 @@ function Decision.of(pool, request, holder)
   if not holder.known then
     Holder.note(pool, holder, request.proxy)
   end
-  if not unlimited then
+  if limited then
     Limits.take(pool, visit, client)
   end
   if chosen and pool.shadow then

@@ -25,14 +25,10 @@ local function levels_of(pool)
   return pool.levels
 end
 
-local function level_of(pool, worker)
-  local level_of = pool.strategy.level_of
-  return level_of and level_of(worker)
-end
-
 -- When a clock last rang among those that the worker is drawn with.
 local function last_ring(pool, worker)
-  local level = level_of(pool, worker)
+  local level_of = pool.strategy.level_of
+  local level = level_of and level_of(worker)
   if level then
     return levels_of(pool)[level] or 0
   end
@@ -53,7 +49,8 @@ local function forget_youngest(levels)
 end
 
 local function note_ring(pool, worker)
-  local level = level_of(pool, worker)
+  local level_of = pool.strategy.level_of
+  local level = level_of and level_of(worker)
   if level then
     local levels = levels_of(pool)
     levels[level] = worker.clock
@@ -78,7 +75,7 @@ end
 
 function Dice.reweigh(pool, worker, weight)
   local former = pool.strategy.pace(worker)
-  worker.weight, worker.life = weight, false
+  worker.weight, worker.rest = weight, false
   Dice.repace(pool, worker, former)
 end
 

@@ -17,7 +17,7 @@ local function exile_ms(pool, ejections)
 end
 
 local function exile(pool, worker)
-  worker.ejected_until = pool.now + exile_ms(pool, worker.ejections)
+  worker.ejected_until, worker.rest = pool.now + exile_ms(pool, worker.ejections), false
   redis.call('ZADD', Keys.ejected, worker.ejected_until, worker.id)
   Pool.sweep_by(pool, worker.ejected_until)
 end
@@ -44,7 +44,7 @@ function Ejection.judge(pool, worker, lease, outcome)
   if EJECTS[outcome] then
     eject(pool, worker)
   elseif REACHED[outcome] and worker.ejections > 0 then
-    worker.ejections, worker.ejected_at, worker.ejected_until = 0, 0, 0
+    worker.ejections, worker.ejected_at, worker.ejected_until, worker.rest = 0, 0, 0, false
     redis.call('ZREM', Keys.ejected, worker.id)
   end
 end

@@ -63,7 +63,7 @@ function Former.begin(pool, worker, incarnation)
     pool.births, pool.rest = pool.births + 1, false
     life = { birth = pool.births, active = 0, lifetime = 0, state = Worker.AVAILABLE, limit_at = 0 }
   end
-  worker.incarnation, worker.birth, worker.life = incarnation, life.birth, false
+  worker.incarnation, worker.birth, worker.rest = incarnation, life.birth, false
   worker.active, worker.lifetime, worker.bound = life.active, life.lifetime, life.bound or 0
   worker.state, worker.limit_at = life.state, life.limit_at
   worker.previous, worker.sessions = 0, Worker.UNTOLD

@@ -28,7 +28,8 @@ local function count_worker(pool, worker)
   if at_limit > worker.at_limit and pool.at_limit > 1 then
     pool.overlaps = pool.overlaps + 1
   end
-  worker.open, worker.at_limit, pool.rest = open, at_limit, false
+  worker.open, worker.at_limit = open, at_limit
+  worker.rest, pool.rest = false, false
 end
 
 -- Gives the worker its place in one kind's index, or takes it out. What is no number has no place: an

@@ -41,7 +41,9 @@ function Lease.take(pool, worker, holder, seq, lease, chosen)
   pool.seq = pool.seq + 1
   worker.seq = pool.seq
   worker.active = worker.active + 1
-  worker.bound = worker.bound + lease.bound
+  if lease.bound ~= 0 then
+    worker.bound, worker.rest = worker.bound + lease.bound, false
+  end
   worker.lifetime = worker.lifetime + 1
   lease.lifetime = worker.lifetime
   if worker.state == Worker.AVAILABLE and Worker.at_its_limit(pool, worker) then
@@ -106,7 +108,9 @@ function Lease.give_back(pool, worker, lease, holder, seq, used)
   pool.connections = pool.connections - 1
   if worker then
     worker.active = worker.active - 1
-    worker.bound = worker.bound - lease.bound
+    if lease.bound ~= 0 then
+      worker.bound, worker.rest = worker.bound - lease.bound, false
+    end
     worker.lifetime = math.max(0, worker.lifetime - (used and 0 or 1))
     Shadow.tell_of(pool, 'left', worker, lease)
   else

@@ -16,6 +16,8 @@ function Policy.decode(text)
   local policy = cjson.decode(text)
   policy.requests.limit = Rate.limit_of(policy.requests)
   policy.client.limit = Rate.limit_of(policy.client)
+  policy.is_limited = policy.requests.limit or policy.client.limit or policy.client.max_concurrent > 0
+    or policy.global_conn > 0
   policy.shadowed = {}
   for _, limit in ipairs(policy.shadow) do
     policy.shadowed[limit] = true

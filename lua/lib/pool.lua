@@ -165,10 +165,9 @@ end
 
 -- The last that a call does with it: what changed afterwards would not be in the bytes that it is known by.
 function Pool.save(pool)
-  last = 0
   local head, strategy = pack_head(pool), pool.strategy
   local shared = strategy.shared and strategy.shared(pool)
-  put('head', head)
+  puts[1], puts[2], last = 'head', head, 2
   if shared then
     put('shared', shared)
   end

@@ -23,7 +23,7 @@ local function sweep_ejected(pool)
   for _, id in ipairs(back) do
     local worker = Worker.read(pool, id)
     redis.call('ZREM', Keys.ejected, id)
-    worker.ejected_until = 0
+    worker.ejected_until, worker.rest = 0, false
     Index.save(pool, worker)
   end
   return #back

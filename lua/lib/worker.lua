@@ -2,13 +2,13 @@
 
 local Worker = {}
 
--- What leases change comes first. Behind it is what only the worker's own verbs change: it is packed when they
--- do, and worker.life has the text of it between; whoever changes it says so: worker.life = false.
+-- What every lease may change comes first. Behind it is what seldom changes: it is packed when it does, and
+-- worker.rest has the text of it between; whoever changes it says so: worker.rest = false.
 -- previous: its heartbeat before the last. sessions: as it told with the last. bound: leases that came
 -- by their affinity, whatever its limit. origin: where clients reach it themselves. owner: who registered
 -- it, by the name of a token; empty where nobody was asked.
-local WORKER = '>IIddBBddBBBddddIBc0Bc0'
-local LIFE = '>ddIdddBc0Bc0Bc0Bc0'
+local WORKER = '>IIdBddddBc0Bc0'
+local REST = '>dBBddBBIddIdddBc0Bc0Bc0Bc0'
 
 Worker.AVAILABLE = 0
 Worker.DRAINING = 1 -- finishes its sessions and stays
@@ -40,7 +40,7 @@ function Worker.new(id)
     weight = 1, limit_at = 0, state = Worker.AVAILABLE, ejections = 0, ejected_at = 0,
     ejected_until = 0, open = 0, at_limit = 0, eligible = 0, clock = 0, scores = Worker.unranked(),
     previous = 0, sessions = Worker.UNTOLD, bound = 0, prefix = '', incarnation = '', address = '',
-    inputs = '', origin = '', owner = '', life = false,
+    inputs = '', origin = '', owner = '', rest = false,
     -- What belongs to one call; whole from the beginning, as in Pool.
     field = Worker.RECORD .. id, report = false, learned = false, unsaved = false, face = false,
     face_text = false, conduct = false, load = false,
@@ -50,15 +50,14 @@ end
 local function unpack_worker(id, text)
   local worker = Worker.new(id)
   local scores = worker.scores
-  local life_at
-  worker.active, worker.lifetime, worker.seq, worker.limit_at, worker.state, worker.ejections,
-    worker.ejected_at, worker.ejected_until, worker.open, worker.at_limit, worker.eligible,
-    worker.clock, scores[1], scores[2], scores[3], worker.bound, worker.prefix, worker.inputs,
-    life_at = struct.unpack(WORKER, text)
-  worker.heartbeat, worker.birth, worker.max_concurrent, worker.weight, worker.previous,
-    worker.sessions, worker.incarnation, worker.address, worker.origin,
-    worker.owner = struct.unpack(LIFE, text, life_at)
-  worker.life = text:sub(life_at)
+  local rest_at
+  worker.active, worker.lifetime, worker.seq, worker.eligible, worker.clock, scores[1], scores[2], scores[3],
+    worker.prefix, worker.inputs, rest_at = struct.unpack(WORKER, text)
+  worker.limit_at, worker.state, worker.ejections, worker.ejected_at, worker.ejected_until, worker.open,
+    worker.at_limit, worker.bound, worker.heartbeat, worker.birth, worker.max_concurrent, worker.weight,
+    worker.previous, worker.sessions, worker.incarnation, worker.address, worker.origin,
+    worker.owner = struct.unpack(REST, text, rest_at)
+  worker.rest = text:sub(rest_at)
   return worker
 end
 
@@ -111,8 +110,10 @@ local function fetch(pool, id, field, with_report)
     worker = unpack_worker(id, text)
     Memory.keep(Keys.live, field, false, worker)
   end
-  worker.face, worker.face_text, worker.conduct, worker.load = false, face, false, false
-  worker.unsaved, worker.learned, worker.report = false, false, false
+  worker.conduct, worker.load, worker.unsaved, worker.learned, worker.report = false, false, false, false, false
+  if pool.shadow then
+    worker.face, worker.face_text = false, face
+  end
   if with_report then
     take_report(worker, report)
   end
@@ -156,13 +157,12 @@ end
 
 function Worker.pack(worker)
   local scores = worker.scores
-  worker.life = worker.life or struct.pack(LIFE, worker.heartbeat, worker.birth, worker.max_concurrent,
-    worker.weight, worker.previous, worker.sessions, #worker.incarnation, worker.incarnation,
-    #worker.address, worker.address, #worker.origin, worker.origin, #worker.owner, worker.owner)
-  return struct.pack(WORKER, worker.active, worker.lifetime, worker.seq, worker.limit_at, worker.state,
-    worker.ejections, worker.ejected_at, worker.ejected_until, worker.open, worker.at_limit, worker.eligible,
-    worker.clock, scores[1], scores[2], scores[3], worker.bound, #worker.prefix, worker.prefix,
-    #worker.inputs, worker.inputs) .. worker.life
+  worker.rest = worker.rest or struct.pack(REST, worker.limit_at, worker.state, worker.ejections,
+    worker.ejected_at, worker.ejected_until, worker.open, worker.at_limit, worker.bound, worker.heartbeat,
+    worker.birth, worker.max_concurrent, worker.weight, worker.previous, worker.sessions, #worker.incarnation,
+    worker.incarnation, #worker.address, worker.address, #worker.origin, worker.origin, #worker.owner, worker.owner)
+  return struct.pack(WORKER, worker.active, worker.lifetime, worker.seq, worker.eligible, worker.clock, scores[1],
+    scores[2], scores[3], #worker.prefix, worker.prefix, #worker.inputs, worker.inputs) .. worker.rest
 end
 
 -- Whether whoever this is may speak for it. A token's holder may not for those of another's.
@@ -198,8 +198,7 @@ end
 -- The worker has had all the sessions it may have. It gets nothing new until it restarts, even if
 -- a lifetime is given back meanwhile: it may have been told already.
 function Worker.reach_limit(pool, worker)
-  worker.state = Worker.RECYCLING
-  worker.limit_at = pool.now
+  worker.state, worker.limit_at, worker.rest = Worker.RECYCLING, pool.now, false
   pool.recycles, pool.rest = pool.recycles + 1, false
 end
 
