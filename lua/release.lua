@@ -23,13 +23,20 @@ local pool = Pool.open()
 if not pool then
   return { 'unknown_pool' }
 end
-local crew, known, missing, numbers, ended = Crew.new(pool), {}, 0, {}, {}
-for first = 1, math.min(#ARGV, RELEASES_MAX * FIELDS), FIELDS do
-  numbers[#numbers + 1] = ARGV[first]
+local crew, known, missing, ended = Crew.new(pool), {}, 0, {}
+local last = math.min(#ARGV, RELEASES_MAX * FIELDS)
+local holder
+if last == FIELDS then
+  holder = Holder.open_for(ARGV[1])
+else
+  local numbers = {}
+  for first = 1, last, FIELDS do
+    numbers[#numbers + 1] = ARGV[first]
+  end
+  holder = Holder.open(numbers)
 end
-local holder = Holder.open(numbers)
 
-for first = 1, math.min(#ARGV, RELEASES_MAX * FIELDS), FIELDS do
+for first = 1, last, FIELDS do
   local seq, lease_id, use, outcome, handshake_us, upgrade_us, session_us, bytes_read, bytes_written,
     unbind = unpack(ARGV, first, first + FIELDS - 1)
   local lease = Lease.of(holder, seq)
@@ -44,11 +51,11 @@ for first = 1, math.min(#ARGV, RELEASES_MAX * FIELDS), FIELDS do
       local report = worker.report
       report.requests = report.requests + 1
       report.errors = report.errors + (Report.COUNTS_AS_ERROR[outcome] and 1 or 0)
-      report.bytes_read = report.bytes_read + (tonumber(bytes_read) or 0)
-      report.bytes_written = report.bytes_written + (tonumber(bytes_written) or 0)
-      local us = Report.time_of_stream(pool, tonumber(handshake_us), tonumber(session_us))
+      report.bytes_read = report.bytes_read + (Args.told(bytes_read) or 0)
+      report.bytes_written = report.bytes_written + (Args.told(bytes_written) or 0)
+      local us = Report.time_of_stream(pool, Args.told(handshake_us), Args.told(session_us))
       if not us and not Lease.has_told(lease) then
-        us = Report.time_of_handshake(pool, tonumber(upgrade_us)) -- it overtook its observation
+        us = Report.time_of_handshake(pool, Args.told(upgrade_us)) -- it overtook its observation
       end
       Report.take(pool, worker, lease, outcome, us)
     end

@@ -17,20 +17,21 @@ local NUMBER_MAX, LEASE_MAX, COUNT_MAX = 2 ^ 64, 2 ^ 53, 2 ^ 32 - 1
 local OUTCOMES = { success = true, warning = true, connect_failed = true, reset_before_headers = true,
   reset = true, timeout = true, unknown = true }
 
--- What is not a number is neither above nor below one.
+-- Texts become numbers by arithmetic, which reads them once: tonumber reads them twice. It ends the call at what
+-- is no number. What is called a number and is none, nan, is neither above nor below one.
 local function is_number(text)
-  local number = tonumber(text)
-  return number and number >= 0 and number <= NUMBER_MAX
+  local number = text + 0
+  return number >= 0 and number <= NUMBER_MAX
 end
 
 local function is_lease(text)
-  local number = tonumber(text)
-  return number and number >= 0 and number <= LEASE_MAX and number % 1 == 0
+  local number = text + 0
+  return number >= 0 and number <= LEASE_MAX and number % 1 == 0
 end
 
 local function is_count(text)
-  local number = tonumber(text)
-  return number and number >= 0 and number <= COUNT_MAX and number % 1 == 0
+  local number = text + 0
+  return number >= 0 and number <= COUNT_MAX and number % 1 == 0
 end
 
 local IS = {
@@ -92,7 +93,6 @@ function Args.text(args, place)
   return text
 end
 
--- By arithmetic, which reads a text once; tonumber reads it twice. What is no number ends the call here, too.
 function Args.lease(args, place)
   local number = args[place] + 0
   if not (number >= 0 and number <= LEASE_MAX and number % 1 == 0) then
@@ -107,6 +107,11 @@ function Args.number(args, place)
     refuse(place)
   end
   return number
+end
+
+-- A number that was checked; nil for one that was not told.
+function Args.told(text)
+  return text ~= '' and text + 0 or nil
 end
 
 -- The first arguments have the shape `first`; those that follow come in groups of the shape `each`.

@@ -14,7 +14,8 @@ local TOLD = { success = 1, warning = 2, connect_failed = 3, reset_before_header
   timeout = 6, unknown = 7 }
 
 function Lease.unpack(text)
-  local lease = {}
+  local lease = { birth = 0, lifetime = 0, since = 0, kind = 1, shadow_kind = 1, told = 0, bound = 0, worker = '',
+    client = '' }
   local kinds
   lease.birth, lease.lifetime, lease.since, kinds, lease.told, lease.bound, lease.worker,
     lease.client = struct.unpack(LEASE, text)
@@ -134,11 +135,14 @@ end
 
 -- An ended lease is never admitted again, however late its question comes.
 function Lease.bury(pool, lease_ids)
-  local until_ms, burials = string.format('%.17g', pool.now + pool.policy.lease_ttl_ms), {}
-  for i = 1, #lease_ids do
-    burials[2 * i - 1], burials[2 * i] = until_ms, lease_ids[i]
-  end
-  if #burials > 0 then
+  local until_ms = pool.now + pool.policy.lease_ttl_ms
+  if #lease_ids == 1 then
+    redis.call('ZADD', Keys.tombstones, until_ms, lease_ids[1])
+  elseif #lease_ids > 1 then
+    local time, burials = string.format('%.17g', until_ms), {}
+    for i = 1, #lease_ids do
+      burials[2 * i - 1], burials[2 * i] = time, lease_ids[i]
+    end
     redis.call('ZADD', Keys.tombstones, unpack(burials))
   end
 end

@@ -6,6 +6,9 @@ local Report = {}
 Report.COUNTS_AS_ERROR = { warning = true, connect_failed = true, reset_before_headers = true,
   reset = true, timeout = true }
 
+-- What a strategy is told of a lease, filled anew for each.
+local about = { report = false, us = 0 }
+
 -- How a lease came out, and how long it took. Only what went well tells how long a worker takes.
 function Report.take(pool, worker, lease, outcome, us)
   worker.learned = true
@@ -15,7 +18,8 @@ function Report.take(pool, worker, lease, outcome, us)
   if us and outcome == 'success' then
     local report = worker.report
     report.timed, report.timed_us = report.timed + 1, report.timed_us + us
-    Shadow.tell_of(pool, 'learn', worker, lease, { report = report, us = us })
+    about.report, about.us = report, us
+    Shadow.tell_of(pool, 'learn', worker, lease, about)
   end
 end
 
