@@ -30,8 +30,11 @@
 
 local FIELDS = Decision.FIELDS
 local REQUESTS_MAX = 32
-local count = math.min(#ARGV / FIELDS, REQUESTS_MAX)
-assert(#ARGV % FIELDS == 0 and #ARGV / FIELDS <= #KEYS - Keys.FIRST_HOLDER + 1, 'each request has its holder')
+local count = #ARGV / FIELDS
+if count % 1 ~= 0 or count > #KEYS - Keys.FIRST_HOLDER + 1 then
+  error('each request has its holder')
+end
+count = count < REQUESTS_MAX and count or REQUESTS_MAX
 
 local requests = Decision.requests(ARGV, count)
 

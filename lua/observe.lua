@@ -17,13 +17,11 @@ local pool = Pool.open()
 if not pool then
   return { 'unknown_pool' }
 end
-local crew, observed, unknown, numbers = Crew.new(pool), 0, 0, {}
-for first = 1, math.min(#ARGV, OBSERVATIONS_MAX * FIELDS), FIELDS do
-  numbers[#numbers + 1] = ARGV[first]
-end
-local holder = Holder.open(numbers)
+local crew, observed, unknown = Crew.new(pool), 0, 0
+local last = math.min(#ARGV, OBSERVATIONS_MAX * FIELDS)
+local holder = Holder.open_for_batch(ARGV, last, FIELDS)
 
-for first = 1, math.min(#ARGV, OBSERVATIONS_MAX * FIELDS), FIELDS do
+for first = 1, last, FIELDS do
   local lease = Lease.of(holder, ARGV[first])
   local worker = lease and Crew.of_lease(crew, lease)
   if worker then

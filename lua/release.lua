@@ -25,16 +25,7 @@ if not pool then
 end
 local crew, known, missing, ended = Crew.new(pool), {}, 0, {}
 local last = math.min(#ARGV, RELEASES_MAX * FIELDS)
-local holder
-if last == FIELDS then
-  holder = Holder.open_for(ARGV[1])
-else
-  local numbers = {}
-  for first = 1, last, FIELDS do
-    numbers[#numbers + 1] = ARGV[first]
-  end
-  holder = Holder.open(numbers)
-end
+local holder = Holder.open_for_batch(ARGV, last, FIELDS)
 
 for first = 1, last, FIELDS do
   local seq, lease_id, use, outcome, handshake_us, upgrade_us, session_us, bytes_read, bytes_written,

@@ -6,15 +6,14 @@ local Decision = {}
 -- How many arguments a request has.
 Decision.FIELDS = 10
 
--- Filled anew by each call, because to lay out a table costs more than to fill it: the requests of a group, and the
--- lease that is being taken.
+-- The requests of a group, filled anew by each call: to lay out a table costs more than to fill it.
 local requests = {}
-local lease = { birth = 0, lifetime = 0, since = 0, kind = 1, shadow_kind = 1, told = 0, bound = 0, worker = '',
-  client = '' }
 
+-- As it was asked; then, once it is to get a lease, what that is to have of it.
 local function new_request()
   return { seq = '', number = 0, lease_id = '', is_buried = false, bytes = 0, operation = '', own = '', proxy = '',
-    client = '', affinity = '', bind = false, redirect = false }
+    client = '', affinity = '', bind = false, redirect = false,
+    kind = 1, shadow_kind = 1, bound = 0, counted_as = '' }
 end
 
 local function read(request, args, at)
@@ -171,10 +170,9 @@ function Decision.of(pool, request, holder)
   if chosen and pool.shadow then
     Shadow.compare(pool, other, worker)
   end
-  lease.birth, lease.worker, lease.since, lease.kind, lease.shadow_kind = worker.birth, worker.id, pool.now, kind,
-    shadow_kind
-  lease.bound, lease.client = affinity.required and 1 or 0, client and client.counted_as or ''
-  Lease.take(pool, worker, holder, request.seq, lease, chosen)
+  request.kind, request.shadow_kind = kind, shadow_kind
+  request.bound, request.counted_as = affinity.required and 1 or 0, client and client.counted_as or ''
+  Lease.take(pool, worker, holder, request, chosen)
   if client then
     Client.enter(visit, client)
   end

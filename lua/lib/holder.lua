@@ -127,6 +127,18 @@ function Holder.open_for(seq)
   return open(found[1], { [seq] = found[2] })
 end
 
+-- The same with those of a batch: every `step`th argument, up to the last, is a lease's number.
+function Holder.open_for_batch(args, last, step)
+  if last == step then
+    return Holder.open_for(args[1])
+  end
+  local numbers = {}
+  for i = 1, last, step do
+    numbers[#numbers + 1] = args[i]
+  end
+  return Holder.open(numbers)
+end
+
 -- Makes it known. It is believed for one lease_ttl_ms from here, without a beat.
 function Holder.note(pool, holder, proxy)
   holder.known, holder.changed = true, true

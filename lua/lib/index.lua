@@ -61,7 +61,7 @@ function Index.rank(pool, worker)
     if worker.eligible == 0 then
       strategy.enter(pool, worker)
     end
-    prefix = strategy.prefix(worker)
+    prefix = strategy.prefix_bytes > 0 and strategy.prefix(worker) or ''
   end
   for kind = 1, strategy.kinds(pool) do
     local score = eligible and strategy.rank(pool, worker, kind)

@@ -35,29 +35,30 @@ local function put_lease(holder, seq, lease)
     #lease.client, lease.client))
 end
 
--- Takes this lease, of which all is known but its lifetime number. `chosen` is whether by the strategy. The
--- caller saves the holder, here and below.
-function Lease.take(pool, worker, holder, seq, lease, chosen)
+-- Gives the request its lease on this worker; `chosen` is whether by the strategy. The caller saves the holder,
+-- here and below.
+function Lease.take(pool, worker, holder, request, chosen)
+  local kind, shadow_kind, bound, client = request.kind, request.shadow_kind, request.bound, request.counted_as
   pool.connections = pool.connections + 1
   pool.seq = pool.seq + 1
   worker.seq = pool.seq
   worker.active = worker.active + 1
-  if lease.bound ~= 0 then
-    worker.bound, worker.rest = worker.bound + lease.bound, false
+  if bound ~= 0 then
+    worker.bound, worker.rest = worker.bound + bound, false
   end
   worker.lifetime = worker.lifetime + 1
-  lease.lifetime = worker.lifetime
   if worker.state == Worker.AVAILABLE and Worker.at_its_limit(pool, worker) then
     Worker.reach_limit(pool, worker)
   end
   if chosen or not pool.strategy.draws then
-    pool.strategy.taken(pool, worker, lease.kind)
+    pool.strategy.taken(pool, worker, kind)
   end
   if pool.shadow then
-    Shadow.taken(pool, worker, lease.shadow_kind)
+    Shadow.taken(pool, worker, shadow_kind)
   end
   Index.save(pool, worker)
-  put_lease(holder, seq, lease)
+  Holder.put(holder, request.seq, struct.pack(LEASE, worker.birth, worker.lifetime, pool.now,
+    kind + KINDS * shadow_kind, 0, bound, #worker.id, worker.id, #client, client))
 end
 
 -- Re-asserted leases are older than anything the store knows: no report has yet to hear of them.

@@ -40,11 +40,14 @@ local function unpack_head(text)
   return head
 end
 
+local function pack_rest(head)
+  return struct.pack(REST, head.births, head.open, head.at_limit, head.recycles, head.overlaps, head.recycle_ms,
+    head.rebuild, head.rebuild_at, head.holders, head.quarantined, head.lost_at, head.sweep_at, head.fresh)
+end
+
 local function pack_head(head)
   local rate = head.rate
-  head.rest = head.rest or struct.pack(REST, head.births, head.open, head.at_limit, head.recycles, head.overlaps,
-    head.recycle_ms, head.rebuild, head.rebuild_at, head.holders, head.quarantined, head.lost_at, head.sweep_at,
-    head.fresh)
+  head.rest = head.rest or pack_rest(head)
   return struct.pack(HEAD, head.clock, head.wall, head.seq, head.connections, head.admitted_at, head.interval_ms,
     head.fired, head.dice, rate.at, rate.used) .. head.rest
 end
@@ -96,9 +99,14 @@ function Pool.look()
   end
   local pool = Memory.take(Keys.live, 'head', stored[1]) or unpack_head(stored[1])
   local wall = wall_ms()
-  pool.clock = pool.clock + math.min(math.max(wall - pool.wall, CLOCK_STEP_MS_MIN), CLOCK_STEP_MS_MAX)
-  pool.wall = wall
-  pool.now = pool.clock
+  local step = wall - pool.wall
+  if step < CLOCK_STEP_MS_MIN then
+    step = CLOCK_STEP_MS_MIN
+  elseif step > CLOCK_STEP_MS_MAX then
+    step = CLOCK_STEP_MS_MAX
+  end
+  local now = pool.clock + step
+  pool.clock, pool.wall, pool.now = now, wall, now
   if pool.policy_mark ~= mark then
     take_policy(pool, mark)
   end

@@ -155,12 +155,16 @@ function Worker.forget(id)
   redis.call('HDEL', Keys.live, Worker.RECORD .. id, Worker.REPORT .. id, Worker.SHADOW .. id)
 end
 
+local function pack_rest(worker)
+  return struct.pack(REST, worker.limit_at, worker.state, worker.ejections, worker.ejected_at,
+    worker.ejected_until, worker.open, worker.at_limit, worker.bound, worker.heartbeat, worker.birth,
+    worker.max_concurrent, worker.weight, worker.previous, worker.sessions, #worker.incarnation,
+    worker.incarnation, #worker.address, worker.address, #worker.origin, worker.origin, #worker.owner, worker.owner)
+end
+
 function Worker.pack(worker)
   local scores = worker.scores
-  worker.rest = worker.rest or struct.pack(REST, worker.limit_at, worker.state, worker.ejections,
-    worker.ejected_at, worker.ejected_until, worker.open, worker.at_limit, worker.bound, worker.heartbeat,
-    worker.birth, worker.max_concurrent, worker.weight, worker.previous, worker.sessions, #worker.incarnation,
-    worker.incarnation, #worker.address, worker.address, #worker.origin, worker.origin, #worker.owner, worker.owner)
+  worker.rest = worker.rest or pack_rest(worker)
   return struct.pack(WORKER, worker.active, worker.lifetime, worker.seq, worker.eligible, worker.clock, scores[1],
     scores[2], scores[3], #worker.prefix, worker.prefix, #worker.inputs, worker.inputs) .. worker.rest
 end

@@ -82,6 +82,13 @@ async fn whole_work(pool: &Pool) {
         .await;
     pool.observe(&held.lease, Outcome::Success).await;
     pool.release(&held.lease).await;
+    // At once, so that they are a group.
+    let together = [pool.mint(), pool.mint(), pool.mint()];
+    let [first, second, third] = together.each_ref().map(|lease| pool.ask(lease));
+    tokio::join!(first, second, third);
+    for lease in &together {
+        pool.release(lease).await;
+    }
     let mut vm = Vm::new(pool, 7);
     vm.presence(Sign::Opened, 1).await;
     let (kept, lost) = (vm.admit().await, vm.admit().await);

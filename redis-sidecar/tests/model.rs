@@ -312,7 +312,7 @@ async fn least_connections_agrees_with_its_model() {
 }
 
 #[tokio::test]
-async fn random_agrees_with_its_model() {
+pub(crate) async fn random_agrees_with_its_model() {
     agree(|policy| policy.strategy = Strategy::Random).await;
 }
 
@@ -341,7 +341,7 @@ async fn sewt_by_percentile_agrees_with_its_model() {
 }
 
 #[tokio::test]
-async fn score_agrees_with_its_model() {
+pub(crate) async fn score_agrees_with_its_model() {
     agree(|policy| {
         policy.strategy = Strategy::Score;
         policy.max_lifetime = 200;
