@@ -84,13 +84,13 @@ local function check_group(args, from, checks)
   end
 end
 
--- One argument, checked, for those who need it as a number or check few.
-function Args.text(args, place)
-  local text = args[place]
-  if #text > TEXT_BYTES_MAX then
-    refuse(place)
+-- Single ones, for those who need them as numbers or check few.
+function Args.texts(args, first, last)
+  for place = first, last do
+    if #args[place] > TEXT_BYTES_MAX then
+      refuse(place)
+    end
   end
-  return text
 end
 
 function Args.lease(args, place)

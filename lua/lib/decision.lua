@@ -4,7 +4,8 @@
 local Decision = {}
 
 -- How many arguments a request has.
-Decision.FIELDS = 10
+local FIELDS = 10
+Decision.FIELDS = FIELDS
 
 -- The requests of a group, filled anew by each call: to lay out a table costs more than to fill it.
 local requests = {}
@@ -19,7 +20,8 @@ end
 local function read(request, args, at)
   request.seq, request.number, request.lease_id = args[at + 1], Args.lease(args, at + 1), args[at + 2]
   request.bytes, request.operation, request.own = Args.number(args, at + 3), args[at + 4], args[at + 5]
-  request.proxy, request.client, request.affinity = Args.text(args, at + 6), Args.text(args, at + 7), args[at + 8]
+  Args.texts(args, at + 6, at + 7)
+  request.proxy, request.client, request.affinity = args[at + 6], args[at + 7], args[at + 8]
   request.bind, request.redirect, request.is_buried = args[at + 9] == '1', args[at + 10] == '1', false
 end
 
@@ -28,7 +30,7 @@ end
 function Decision.requests(args, count)
   for nth = 1, count do
     requests[nth] = requests[nth] or new_request()
-    read(requests[nth], args, (nth - 1) * Decision.FIELDS)
+    read(requests[nth], args, (nth - 1) * FIELDS)
   end
   return requests
 end

@@ -48,17 +48,11 @@ local function forget_youngest(levels)
   end
 end
 
-local function note_ring(pool, worker)
-  local level_of = pool.strategy.level_of
-  local level = level_of and level_of(worker)
-  if level then
-    local levels = levels_of(pool)
-    levels[level] = worker.clock
-    forget_youngest(levels)
-    redis.call('HSET', Keys.pool, pool.levels_field, cmsgpack.pack(levels))
-  else
-    pool.fired = worker.clock
-  end
+local function note_ring(pool, worker, level)
+  local levels = levels_of(pool)
+  levels[level] = worker.clock
+  forget_youngest(levels)
+  redis.call('HSET', Keys.pool, pool.levels_field, cmsgpack.pack(levels))
 end
 
 -- Starts from the time of the last ring: with an old clock it would ring too soon.
@@ -80,7 +74,13 @@ function Dice.reweigh(pool, worker, weight)
 end
 
 function Dice.ring(pool, worker)
-  note_ring(pool, worker)
+  local level_of = pool.strategy.level_of
+  local level = level_of and level_of(worker)
+  if level then
+    note_ring(pool, worker, level)
+  else
+    pool.fired = worker.clock
+  end
   Dice.wind(pool, worker)
 end
 

@@ -48,7 +48,9 @@ function Memory.keep(key, field, text, record)
     kept[key] = fields
   end
   local entry = fields[field]
-  if entry then
+  if entry and entry.record == record then
+    entry.text = text
+  elseif entry then
     entry.text, entry.record, entry.call = text, record, call
   else
     fields[field] = { text = text, record = record, call = call }

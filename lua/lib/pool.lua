@@ -19,8 +19,8 @@ local INTERVAL_ALPHA = 0.1
 -- Whole from the beginning, with what belongs to one call only: a table that grows field by field is laid out
 -- anew again and again, and so is one whose fields are nil for a while.
 local function new_head()
-  return { now = 0, policy = false, policy_mark = false, strategy = false, store_id = false, shared = false,
-    shadow = false, levels_field = 'levels', levels = false, ledger = false, median_ms = false, unsaved = {},
+  return { now = 0, policy = false, policy_mark = false, is_plain = false, strategy = false, store_id = false,
+    shared = false, shadow = false, levels_field = 'levels', levels = false, ledger = false, median_ms = false, unsaved = {},
     unsaved_count = 0, changed = false,
     clock = 0, wall = 0, seq = 0, connections = 0, admitted_at = 0, interval_ms = 0, fired = 0, dice = 0,
     rate = { at = 0, used = 0, over = false },
@@ -64,8 +64,7 @@ function Pool.found(dice)
   redis.call('HSET', Keys.live, 'head', pack_head(head))
 end
 
--- By pool: the mark of its policy, if neither its strategy keeps anything for all workers nor another is in the
--- shadow.
+-- By pool: the mark of its policy, if its strategy keeps nothing for all workers and no other is in the shadow.
 local plain = {}
 
 -- head, policy_mark, store_id; and what few pools have: shared, shadow_head, shadow_shared.
@@ -85,7 +84,9 @@ local function take_policy(pool, mark)
   local policy = Policy.read(mark)
   local strategy = Strategies[policy.strategy]
   pool.policy_mark, pool.policy, pool.strategy = mark, policy, strategy
-  plain[Keys.live] = not strategy.shared and not policy.shadow_strategy and mark
+  pool.is_plain = not (strategy.shared or strategy.level_of or policy.shadow_strategy)
+  plain[Keys.live] = pool.is_plain and mark
+  pool.shared, pool.levels, pool.ledger, pool.median_ms, pool.shadow = false, false, false, false, false
 end
 
 -- The pool at this moment, for those who only read. Returns nil when it has no policy, that is, does
@@ -110,10 +111,11 @@ function Pool.look()
   if pool.policy_mark ~= mark then
     take_policy(pool, mark)
   end
-  pool.store_id, pool.shared = stored[3], stored[4] or false
-  pool.levels, pool.ledger, pool.median_ms = false, false, false
-  pool.unsaved_count, pool.changed = 0, false
-  pool.shadow = pool.policy.shadow_strategy and Shadow.open(pool, stored[5], stored[6]) or false
+  pool.store_id, pool.unsaved_count, pool.changed = stored[3], 0, false
+  if not pool.is_plain then
+    pool.shared, pool.levels, pool.ledger, pool.median_ms = stored[4], false, false, false
+    pool.shadow = pool.policy.shadow_strategy and Shadow.open(pool, stored[5], stored[6]) or false
+  end
   return pool
 end
 
