@@ -20,8 +20,8 @@ local INTERVAL_ALPHA = 0.1
 -- anew again and again, and so is one whose fields are nil for a while.
 local function new_head()
   return { now = 0, policy = false, policy_mark = false, is_plain = false, strategy = false, store_id = false,
-    shared = false, shadow = false, levels_field = 'levels', levels = false, ledger = false, median_ms = false, unsaved = {},
-    unsaved_count = 0, changed = false,
+    shared = false, shadow = false, levels_field = 'levels', levels = false, ledger = false, median_ms = false,
+    unsaved = {}, unsaved_count = 0, changed = false,
     clock = 0, wall = 0, seq = 0, connections = 0, admitted_at = 0, interval_ms = 0, fired = 0, dice = 0,
     rate = { at = 0, used = 0, over = false },
     births = 0, open = 0, at_limit = 0, recycles = 0, overlaps = 0, recycle_ms = 0, rebuild = 0, rebuild_at = 0,

@@ -11,8 +11,8 @@ local FACE = '>ddddBBc0Bc0'
 
 -- The pool's shadow, with its fields of Keys.live, as far as there are any.
 function Shadow.open(pool, head, shared)
-  local shadow = { strategy = Strategies[pool.policy.shadow_strategy], dice = 0, fired = 0, seen = 0, differed = 0, levels = false,
-    levels_field = 'shadow_levels', shared = shared, ledger = false }
+  local shadow = { strategy = Strategies[pool.policy.shadow_strategy], dice = 0, fired = 0, seen = 0,
+    differed = 0, levels = false, levels_field = 'shadow_levels', shared = shared, ledger = false }
   if head then
     shadow.dice, shadow.fired, shadow.seen, shadow.differed = struct.unpack(HEAD, head)
   else

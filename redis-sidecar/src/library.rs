@@ -62,11 +62,11 @@ pub const MODULES: [Source; 20] = sources!("lib/": "repair" "holder" "rebuild" "
     "index" "former" "crew" "visit" "client" "limits" "affinity" "lease" "ejection" "decision" "sweep"
     "report" "advice" "page" "count");
 
-/// What Redis offers to functions and the scripts use. A global costs twenty times what a local does, so they
-/// are locals of the library; and because Redis shows them to no library while it is loaded, the first call
-/// fills them in.
-const OFFERED: &str = "bit, cjson, cmsgpack, math, string, struct, table, assert, error, ipairs, next, pairs, tonumber, \
-    tostring, type, unpack";
+/// What Redis offers to functions and the scripts use. They are locals of the library, because Redis looks for a
+/// global in two tables; and the first call fills them in, because Redis shows them to no library that is being
+/// loaded.
+const OFFERED: &str = "bit, cjson, cmsgpack, math, string, struct, table, \
+    assert, error, ipairs, next, pairs, tonumber, tostring, type, unpack";
 
 const ALLOW_OOM: Option<&str> = Some("allow-oom");
 const NO_WRITES: Option<&str> = Some("no-writes");
@@ -141,8 +141,9 @@ impl Library {
 
 fn join(verbs: &[Verb]) -> String {
     let mut text = format!(
-        "local function offered() return redis, {OFFERED} end\nlocal redis, {OFFERED} = redis\n\
-         local function begin() redis, {OFFERED} = offered() end\n\n"
+        "local function offered()\nreturn redis, {OFFERED}\nend\n\
+         local redis,\n{OFFERED} = redis\n\
+         local function begin()\nredis, {OFFERED} =\noffered()\nend\n\n"
     );
     // Writing to a String cannot fail.
     for Source { name, code } in FOUNDATION {
