@@ -38,7 +38,13 @@ local IS = {
   l = is_lease,
   i = is_count,
   n = is_number,
-  N = function(text) return text == '' or is_number(text) end,
+  N = function(text)
+    if text == '' then
+      return true
+    end
+    local number = text + 0
+    return number >= 0 and number <= NUMBER_MAX
+  end,
   w = function(text)
     local weight = tonumber(text)
     return weight and weight >= 0.001 and weight <= 1000

@@ -36,8 +36,7 @@ function Decision.requests(args, count)
 end
 
 local function admitted(worker, lifetime, probe)
-  return { 'admitted', worker.id, worker.incarnation, worker.address, string.format('%d', worker.active),
-    string.format('%d', lifetime), probe and '1' or '0' }
+  return { 'admitted', worker.id, worker.incarnation, worker.address, worker.active, lifetime, probe and '1' or '0' }
 end
 
 local function denied(pool, reason, wait_ms)
