@@ -65,7 +65,7 @@ pub const MODULES: [Source; 20] = sources!("lib/": "repair" "holder" "rebuild" "
 /// What Redis offers to functions and the scripts use. They are locals of the library, because Redis looks for a
 /// global in two tables; and the first call fills them in, because Redis shows them to no library that is being
 /// loaded.
-const OFFERED: &str = "bit, cjson, cmsgpack, math, string, struct, table, \
+const OFFERED: &str = "bit, cjson, cmsgpack, math, string, struct, table,\n\
     assert, error, ipairs, next, pairs, tonumber, tostring, type, unpack";
 
 const ALLOW_OOM: Option<&str> = Some("allow-oom");
@@ -142,8 +142,8 @@ impl Library {
 fn join(verbs: &[Verb]) -> String {
     let mut text = format!(
         "local function offered()\nreturn redis, {OFFERED}\nend\n\
-         local redis,\n{OFFERED} = redis\n\
-         local function begin()\nredis, {OFFERED} =\noffered()\nend\n\n"
+         local redis, {OFFERED} = redis\n\
+         local function begin()\nredis, {OFFERED} = offered()\nend\n\n"
     );
     // Writing to a String cannot fail.
     for Source { name, code } in FOUNDATION {
