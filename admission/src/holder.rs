@@ -26,6 +26,9 @@ const FENCE_US: u64 = 2_000_000;
 /// Deliveries under way at once. While they are out, news gathers and the next carries more.
 const DELIVERIES_MAX: usize = 8;
 
+/// A timer is no finer than this, and may be early by as much.
+const TICK_US: u64 = 1_000;
+
 /// What is to be done now.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Errand {
@@ -84,6 +87,9 @@ pub struct Holder {
     /// News is not sent before this time, because the last delivery failed.
     deliver_due_us: u64,
     delivery_retry_us: u64,
+    /// Since when the oldest news that no delivery has taken waits for company.
+    gathering_since_us: Option<u64>,
+    delivery_delay_us: u64,
     outage: Option<Outage>,
     news: Vec<News>,
     /// Until then, by the last beat that was answered, places may be taken again.
@@ -95,6 +101,7 @@ pub struct Holder {
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
     pub backlog_max: usize,
+    pub delivery_delay_ms: u64,
     pub delivery_retry_ms: u64,
     pub on_lease_lost: OnLeaseLost,
     pub on_outage: OnOutage,
@@ -120,6 +127,8 @@ impl Holder {
             deliveries: 0,
             deliver_due_us: 0,
             delivery_retry_us: settings.delivery_retry_ms.saturating_mul(1000),
+            gathering_since_us: None,
+            delivery_delay_us: settings.delivery_delay_ms.saturating_mul(1000),
             outage: None,
             news: Vec::new(),
             share_until_us: None,
@@ -165,9 +174,7 @@ impl Holder {
             self.inventory.end_spares();
         }
         errands.extend(self.fence_due(now_us));
-        while let Some(delivery) = self.delivery_due(now_us) {
-            errands.push(Errand::Deliver(delivery));
-        }
+        self.deliveries_due(now_us, &mut errands);
         for news in std::mem::take(&mut self.news) {
             errands.push(Errand::Tell(news));
         }
@@ -224,13 +231,32 @@ impl Holder {
         (!closing.is_empty()).then_some(Errand::Close(closing))
     }
 
-    fn delivery_due(&mut self, now_us: u64) -> Option<Delivery> {
-        if self.deliveries >= DELIVERIES_MAX || now_us < self.deliver_due_us {
+    /// News that has waited for its time goes, all of it; before that, only full batches do.
+    fn deliveries_due(&mut self, now_us: u64, errands: &mut Vec<Errand>) {
+        if now_us < self.deliver_due_us {
+            return;
+        }
+        let aged = (self.gathers_for_us(now_us)).is_some_and(|wait_us| wait_us < TICK_US);
+        while self.deliveries < DELIVERIES_MAX && (aged || self.inventory.has_full_batch()) {
+            let Some(delivery) = self.inventory.take_delivery() else {
+                break;
+            };
+            self.deliveries = self.deliveries.saturating_add(1);
+            errands.push(Errand::Deliver(delivery));
+        }
+        if !self.inventory.has_news() {
+            self.gathering_since_us = None;
+        }
+    }
+
+    /// For how long the news that there is may still wait for company, which saves deliveries.
+    pub fn gathers_for_us(&mut self, now_us: u64) -> Option<u64> {
+        if !self.inventory.has_news() {
             return None;
         }
-        let delivery = self.inventory.take_delivery()?;
-        self.deliveries = self.deliveries.saturating_add(1);
-        Some(delivery)
+        let since_us = *self.gathering_since_us.get_or_insert(now_us);
+        let until_us = since_us.saturating_add(self.delivery_delay_us);
+        Some(until_us.saturating_sub(now_us))
     }
 
     /// No answer to a beat counts as none when it failed, or was no answer.

@@ -238,7 +238,7 @@ pub struct Release {
     /// From naming the worker to the stream's end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_us: Option<u64>,
-    /// What the client sent, and what it got.
+    /// What the client sent, and what it got, without headers.
     #[serde(default)]
     pub bytes_read: u64,
     #[serde(default)]

@@ -3,7 +3,6 @@
 //! status that it does not expect.
 
 use admission::clock::Clock;
-use admission::lifecycle::Traffic;
 use admission::outcome::{Author, ResponseFlags};
 use proxy_wasm::hostcalls;
 use proxy_wasm::types::{BufferType, Bytes, MapType, MetricType, Status};
@@ -46,8 +45,9 @@ pub(crate) fn call_root(queue: u32) -> Result<(), Status> {
     hostcalls::enqueue_shared_queue(queue, Some(&[1]))
 }
 
+/// The root is called once at a time, so there is one call to take out.
 pub(crate) fn empty_queue(queue: u32) {
-    while let Ok(Some(_)) = hostcalls::dequeue_shared_queue(queue) {}
+    let _ = hostcalls::dequeue_shared_queue(queue);
 }
 
 pub(crate) fn random_bytes() -> Option<[u8; 16]> {
@@ -112,11 +112,13 @@ pub(crate) fn response_flags() -> ResponseFlags {
     ResponseFlags(number(&["response", "flags"]))
 }
 
-pub(crate) fn traffic() -> Traffic {
-    Traffic {
-        bytes_read: number(&["request", "total_size"]),
-        bytes_written: number(&["response", "total_size"]),
-    }
+/// What has passed of the bodies, so far.
+pub(crate) fn request_bytes() -> u64 {
+    number(&["request", "size"])
+}
+
+pub(crate) fn response_bytes() -> u64 {
+    number(&["response", "size"])
 }
 
 fn number(path: &[&str]) -> u64 {

@@ -3,7 +3,7 @@
 
 use crate::host;
 use crate::sidecar;
-use crate::vm::{Moment, Turn, Vm};
+use crate::vm::{Moment, Vm};
 use admission::asks::{Ask, Group, PATIENCE_US};
 use admission::lifecycle::{Event, Lifecycle};
 use admission::message::AdmitAnswer;
@@ -51,8 +51,8 @@ impl Vm {
     }
 
     /// The next questions to be asked with one call, if they are due.
-    pub(crate) fn next_asks(&self) -> Option<Group> {
-        self.asks.borrow_mut().take(host::now_us())
+    pub(crate) fn next_asks(&self, now_us: u64) -> Option<Group> {
+        self.asks.borrow_mut().take(now_us)
     }
 
     /// The answers to a group of questions have come: to some, or to none.
@@ -61,9 +61,10 @@ impl Vm {
         root: u32,
         group: Group,
         mut answers: Vec<(u64, AdmitAnswer)>,
+        now_us: u64,
     ) {
         self.asks.borrow_mut().ended(group.call);
-        let moment = Moment::of(Turn::Later);
+        let moment = Moment::later(now_us);
         for ask in group.asks {
             let number = ask.question.number;
             let answer = (answers.iter())

@@ -43,21 +43,21 @@ impl Root {
     }
 
     /// Asks what is to be asked now.
-    fn ask(&mut self, vm: &Vm) {
-        while let Some(group) = vm.next_asks() {
+    fn ask(&mut self, vm: &Vm, now_us: u64) {
+        while let Some(group) = vm.next_asks(now_us) {
             match sidecar::ask(vm, self.context, &group.asks) {
                 Ok(token) => {
                     self.calls.insert(token, Call::Asks(group));
                 }
-                Err(_) => vm.answer_group(self.context, group, Vec::new()),
+                Err(_) => vm.answer_group(self.context, group, Vec::new(), now_us),
             }
         }
         vm.watch_asks();
     }
 
     /// Does what is due. Done by the root: a dying stream would never hear an answer.
-    fn run_errands(&mut self, vm: &Vm) {
-        let errands = vm.holder.borrow_mut().due(host::now_us());
+    fn run_errands(&mut self, vm: &Vm, now_us: u64) {
+        let errands = vm.holder.borrow_mut().due(now_us);
         for errand in errands {
             let (sent, news) = match errand {
                 Errand::BePresent { number } => {
@@ -83,7 +83,7 @@ impl Root {
                 Ok(token) => {
                     self.calls.insert(token, Call::News(news));
                 }
-                Err(_) => failed(vm, news),
+                Err(_) => failed(vm, news, now_us),
             }
         }
         vm.tell_dropped();
@@ -91,8 +91,7 @@ impl Root {
 }
 
 /// Nobody answered, or it was no answer of a sidecar.
-fn failed(vm: &Vm, news: News) {
-    let now_us = host::now_us();
+fn failed(vm: &Vm, news: News, now_us: u64) {
     let mut holder = vm.holder.borrow_mut();
     match news {
         News::Presence { number } => holder.presence_ended(number, false, now_us),
@@ -101,8 +100,7 @@ fn failed(vm: &Vm, news: News) {
     }
 }
 
-fn answered(vm: &Vm, news: News) {
-    let now_us = host::now_us();
+fn answered(vm: &Vm, news: News, now_us: u64) {
     let mut holder = vm.holder.borrow_mut();
     match news {
         News::Presence { number } => holder.presence_ended(number, true, now_us),
@@ -113,14 +111,14 @@ fn answered(vm: &Vm, news: News) {
 
 /// The sidecar refused the message itself: repeating it cannot help. The next beat tells what a
 /// release would have told.
-fn rejected(vm: &Vm, news: News) {
+fn rejected(vm: &Vm, news: News, now_us: u64) {
     log::error!("the sidecar refused a message: filter and sidecar do not fit together");
     match news {
         News::Delivery(delivery) => {
             vm.metrics.dropped(delivery.len());
             vm.holder.borrow_mut().delivered(delivery);
         }
-        News::Presence { .. } | News::Beat { .. } => failed(vm, news),
+        News::Presence { .. } | News::Beat { .. } => failed(vm, news, now_us),
     }
 }
 
@@ -129,18 +127,20 @@ impl Context for Root {
         let (Some(call), Some(vm)) = (self.calls.remove(&token), self.vm.clone()) else {
             return;
         };
+        let now_us = host::now_us();
         match call {
             Call::Asks(group) => {
                 let answers = sidecar::admit_answers(headers, &vm.id.epoch);
-                vm.answer_group(self.context, group, answers);
+                vm.answer_group(self.context, group, answers, now_us);
                 // Not at once: others may ask before Envoy is through with what it is doing. News waits for a tick.
-                return vm.call_root_for_asks(host::now_us());
+                return vm.call_root_for_asks(now_us);
             }
-            Call::News(news) if sidecar::is_answered(headers) => answered(&vm, news),
-            Call::News(news) if sidecar::is_rejected(headers) => rejected(&vm, news),
-            Call::News(news) => failed(&vm, news),
+            Call::News(news) if sidecar::is_answered(headers) => answered(&vm, news, now_us),
+            Call::News(news) if sidecar::is_rejected(headers) => rejected(&vm, news, now_us),
+            Call::News(news) => failed(&vm, news, now_us),
         }
-        self.run_errands(&vm);
+        self.run_errands(&vm, now_us);
+        vm.watch_news(now_us);
     }
 
     /// Other VMs share the figures, and go on with them.
@@ -175,12 +175,13 @@ impl RootContext for Root {
 
     fn on_tick(&mut self) {
         if let Some(vm) = self.vm.clone() {
+            let now_us = host::now_us();
             vm.root_comes();
-            vm.answer_overdue(self.context);
-            self.ask(&vm);
-            self.run_errands(&vm);
+            vm.answer_overdue(self.context, now_us);
+            self.ask(&vm, now_us);
+            self.run_errands(&vm, now_us);
             vm.metrics.tell();
-            vm.rest();
+            vm.rest(now_us);
         }
     }
 
@@ -188,7 +189,7 @@ impl RootContext for Root {
     fn on_queue_ready(&mut self, _queue: u32) {
         if let Some(vm) = self.vm.clone() {
             vm.root_comes();
-            self.ask(&vm);
+            self.ask(&vm, host::now_us());
         }
     }
 

@@ -5,11 +5,14 @@ use crate::{host, routing, sidecar};
 use admission::carried;
 use admission::config::Bind;
 use admission::inspect::{self, Demand, Inspected, demand};
-use admission::lifecycle::{AffinityNews, Event, Lifecycle};
+use admission::lifecycle::{AffinityNews, Event, Lifecycle, Traffic};
+use admission::outcome::ResponseFlags;
 use proxy_wasm::traits::{Context, HttpContext};
-use proxy_wasm::types::Action;
+use proxy_wasm::types::{Action, Bytes};
 use std::cell::RefCell;
+use std::num::NonZeroU32;
 use std::rc::Rc;
+use std::str::FromStr;
 
 pub(crate) struct Stream {
     context: u32,
@@ -17,6 +20,38 @@ pub(crate) struct Stream {
     lifecycle: Rc<RefCell<Lifecycle>>,
     /// The request's path says that its affinity ends with it.
     unbinds: bool,
+    bodies: Bodies,
+}
+
+/// What is known of the bodies without asking Envoy, which costs as much as all that is read of headers.
+#[derive(Default)]
+struct Bodies {
+    request_is_over: bool,
+    response_is_over: bool,
+    /// As the response's headers announce it. Longer ones are asked for; there is one of these for each session.
+    response_bytes: Option<NonZeroU32>,
+}
+
+impl Bodies {
+    /// Of a stream that has ended with these flags.
+    fn traffic(&self, flags: ResponseFlags) -> Traffic {
+        // If nothing went wrong, all passed that was announced.
+        let announced = self
+            .response_bytes
+            .filter(|_| flags == ResponseFlags::default());
+        Traffic {
+            bytes_read: if self.request_is_over {
+                0
+            } else {
+                host::request_bytes()
+            },
+            bytes_written: match announced {
+                Some(bytes) => u64::from(bytes.get()),
+                None if self.response_is_over => 0,
+                None => host::response_bytes(),
+            },
+        }
+    }
 }
 
 impl Stream {
@@ -26,6 +61,7 @@ impl Stream {
             vm,
             lifecycle: Rc::default(),
             unbinds: false,
+            bodies: Bodies::default(),
         }
     }
 
@@ -54,13 +90,18 @@ impl Stream {
             return;
         }
         let moment = Moment::of(Turn::Later);
+        let flags = host::response_flags();
         let event = Event::Ended {
-            flags: host::response_flags(),
-            traffic: host::traffic(),
+            flags,
+            traffic: self.bodies.traffic(flags),
             now_us: moment.now_us,
         };
         self.handle(event, moment);
     }
+}
+
+fn number<T: FromStr>(value: Option<Bytes>) -> Option<T> {
+    std::str::from_utf8(&value?).ok()?.parse().ok()
 }
 
 impl Context for Stream {
@@ -77,7 +118,7 @@ impl Context for Stream {
 }
 
 impl HttpContext for Stream {
-    fn on_http_request_headers(&mut self, _headers: usize, _end_of_stream: bool) -> Action {
+    fn on_http_request_headers(&mut self, _headers: usize, end_of_stream: bool) -> Action {
         #[cfg(feature = "poison")]
         if host::request_header("x-berth-poison").is_some() {
             std::process::abort();
@@ -90,6 +131,7 @@ impl HttpContext for Stream {
             upgrade: host::request_header("upgrade").unwrap_or_default(),
         };
         self.unbinds = inspect::unbinds(config, &request.path);
+        self.bodies.request_is_over = end_of_stream;
         let moment = Moment::of(Turn::Now);
         let event = match demand(config, &request) {
             Demand::Pass => Event::Passed,
@@ -98,14 +140,16 @@ impl HttpContext for Stream {
         self.handle(event, moment)
     }
 
-    fn on_http_response_headers(&mut self, _headers: usize, _end_of_stream: bool) -> Action {
+    fn on_http_response_headers(&mut self, _headers: usize, end_of_stream: bool) -> Action {
         routing::strip_response(&self.vm.config);
         if self.lifecycle.borrow().is_over() {
             return Action::Continue;
         }
-        let status = host::response_header(":status")
-            .and_then(|status| std::str::from_utf8(&status).ok()?.parse().ok())
-            .unwrap_or(0);
+        let status = number(host::response_header(":status")).unwrap_or(0);
+        self.bodies.response_is_over = end_of_stream;
+        if !end_of_stream {
+            self.bodies.response_bytes = number(host::response_header("content-length"));
+        }
         let moment = Moment::of(Turn::Now);
         let event = Event::Responding {
             status,

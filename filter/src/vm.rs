@@ -21,7 +21,7 @@ use std::time::Duration;
 /// stream may wait, but no more often than this costs nothing.
 const WATCH_MS: std::ops::RangeInclusive<u64> = 10..=250;
 
-const FIRST_TICK: Duration = Duration::from_millis(1);
+const TICK_MIN: Duration = Duration::from_millis(1);
 
 pub(crate) struct Vm {
     pub(crate) config: FilterConfig,
@@ -57,6 +57,12 @@ impl Moment {
         let now_us = host::now_us();
         Self { turn, now_us }
     }
+
+    /// For a stream that the root acts for.
+    pub(crate) fn later(now_us: u64) -> Self {
+        let turn = Turn::Later;
+        Self { turn, now_us }
+    }
 }
 
 struct Waiting {
@@ -76,6 +82,7 @@ impl Vm {
         };
         let settings = holder::Settings {
             backlog_max: config.release_backlog_max,
+            delivery_delay_ms: config.release_delay_ms,
             delivery_retry_ms: config.release_retry_ms,
             on_lease_lost: config.on_lease_lost,
             on_outage: config.on_outage,
@@ -251,7 +258,7 @@ impl Vm {
                     host::resume_response();
                 }
             }
-            Effect::Observe(_) | Effect::Release(_) => self.wake(),
+            Effect::Observe(_) | Effect::Release(_) => self.watch_news(now_us),
         }
         Ok(Action::Pause)
     }
@@ -317,15 +324,21 @@ impl Vm {
         }
     }
 
-    /// News waits for company, but not for long; a full batch does not wait.
-    fn wake(&self) {
-        let full = self.holder.borrow_mut().inventory().has_full_batch();
-        let delay_ms = if full {
-            1
-        } else {
-            self.config.release_delay_ms
+    /// News waits for company, but not for long; a full batch does not wait. What has waited long enough and
+    /// is still here was not delivered, and is tried again in its time.
+    pub(crate) fn watch_news(&self, now_us: u64) {
+        let mut holder = self.holder.borrow_mut();
+        let Some(wait_us) = holder.gathers_for_us(now_us) else {
+            return;
         };
-        self.tick_within(Duration::from_millis(delay_ms));
+        let wait = if holder.inventory().has_full_batch() {
+            TICK_MIN
+        } else {
+            Duration::from_micros(wait_us).max(TICK_MIN)
+        };
+        if wait_us > 0 {
+            self.tick_within(wait);
+        }
     }
 
     pub(crate) fn tick_within(&self, delay: Duration) {
@@ -344,7 +357,7 @@ impl Vm {
     /// The first tick comes soon: requests are not answered well before the holder has beaten. Not
     /// now: Envoy also configures a VM that it throws away, and does not send its calls.
     pub(crate) fn start(&self) {
-        self.set_tick(FIRST_TICK);
+        self.set_tick(TICK_MIN);
     }
 
     /// News that will never reach the sidecar.
@@ -354,11 +367,12 @@ impl Vm {
     }
 
     /// The next tick when nothing is urgent.
-    pub(crate) fn rest(&self) {
+    pub(crate) fn rest(&self, now_us: u64) {
         let quarter = self.config.watchdog_ms.checked_div(4).unwrap_or_default();
         let rest_ms = quarter.clamp(*WATCH_MS.start(), *WATCH_MS.end());
         self.set_tick(Duration::from_millis(rest_ms));
         self.watch_asks();
+        self.watch_news(now_us);
     }
 
     fn set_tick(&self, period: Duration) {
@@ -397,8 +411,8 @@ impl Vm {
     }
 
     /// Answers the streams that waited too long, in the place of a sidecar that never did.
-    pub(crate) fn answer_overdue(&self, root: u32) {
-        let moment = Moment::of(Turn::Later);
+    pub(crate) fn answer_overdue(&self, root: u32, now_us: u64) {
+        let moment = Moment::later(now_us);
         let overdue: Vec<_> = (self.waiting.borrow().iter())
             .filter(|(_, waiting)| self.waited_too_long(waiting, moment.now_us))
             .map(|(&context, waiting)| (context, waiting.lifecycle.clone()))

@@ -214,9 +214,10 @@ async fn bodies_take_no_more_memory_together_than_they_may() {
          content-length: {BEAT_BYTES_MAX}\r\n\r\n"
     );
     let unfinished = [head.as_bytes(), &vec![b' '; BEAT_BYTES_MAX - 1]].concat();
+    // Whoever is refused may not be heard to the end.
     let begin = async || {
         let mut stream = connect(&sidecar).await;
-        stream.write_all(&unfinished).await.unwrap();
+        let _ = stream.write_all(&unfinished).await;
         stream
     };
     let question = question(1);
@@ -229,9 +230,24 @@ async fn bodies_take_no_more_memory_together_than_they_may() {
         held.push(begin().await);
     }
     assert_eq!(ask().await, Value::Null, "there is room for one more");
-    held.push(begin().await);
-    eventually(async || ask().await == "overloaded").await;
-    held.pop();
+    // A question that is read at the same moment may have what the last one still needs: then that one is
+    // refused, and begins anew.
+    let is_full = async || {
+        for _ in 0..20 {
+            if ask().await == "overloaded" {
+                return true;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        false
+    };
+    eventually(async || {
+        let last = begin().await;
+        let full = is_full().await;
+        drop(last);
+        full
+    })
+    .await;
     eventually(async || ask().await == Value::Null).await;
     sidecar.server.end().await.unwrap();
 }

@@ -2,7 +2,7 @@ mod outage;
 
 use super::*;
 use crate::id::{Epoch, ProxyId};
-use crate::message::{Admitted, Release};
+use crate::message::{Admitted, BATCH_MAX, Release};
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
@@ -13,15 +13,19 @@ fn holder(on_lease_lost: OnLeaseLost) -> Holder {
 }
 
 fn holder_in(on_lease_lost: OnLeaseLost, on_outage: OnOutage) -> Holder {
-    let id = HolderId {
-        proxy: ProxyId::lossy(b"envoy"),
-        epoch: Epoch::from_random([1; 16]),
-    };
-    let settings = Settings {
+    holder_with(Settings {
         backlog_max: 100,
+        delivery_delay_ms: 0,
         delivery_retry_ms: 350,
         on_lease_lost,
         on_outage,
+    })
+}
+
+fn holder_with(settings: Settings) -> Holder {
+    let id = HolderId {
+        proxy: ProxyId::lossy(b"envoy"),
+        epoch: Epoch::from_random([1; 16]),
     };
     Holder::new(PoolName::parse("pool").unwrap(), id, settings)
 }
@@ -275,4 +279,60 @@ fn whoever_is_believed_for_less_beats_more_often() {
     let closes = |errands: Vec<Errand>| errands.contains(&Errand::Close(vec![lease.seq]));
     assert!(!closes(holder.due(1_499_000)));
     assert!(closes(holder.due(1_500_000)));
+}
+
+/// A holder that lets news wait for 10 ms, present and heard.
+fn patient_holder() -> Holder {
+    let mut holder = holder_with(Settings {
+        backlog_max: 1000,
+        delivery_delay_ms: 10,
+        delivery_retry_ms: 350,
+        on_lease_lost: OnLeaseLost::Keep,
+        on_outage: OnOutage::Deny,
+    });
+    holder.due(0);
+    holder.beat_answered(1, answer(Verdict::Kept), 0);
+    holder
+}
+
+fn end_one(holder: &mut Holder, now_us: u64) {
+    let lease = admit(holder);
+    holder.ended(Release::unused(lease), now_us);
+    holder.gathers_for_us(now_us);
+}
+
+/// How many releases each delivery has that is due now.
+fn delivered(holder: &mut Holder, now_us: u64) -> Vec<usize> {
+    let errands = holder.due(now_us).into_iter();
+    let sizes = errands.filter_map(|errand| match errand {
+        Errand::Deliver(delivery) => Some(delivery.len()),
+        Errand::Beat(_) | Errand::BePresent { .. } | Errand::Close(_) | Errand::Tell(_) => None,
+    });
+    sizes.collect()
+}
+
+#[test]
+fn news_waits_for_company_from_its_oldest_on() {
+    let mut holder = patient_holder();
+    end_one(&mut holder, 1_000);
+    end_one(&mut holder, 6_000);
+    assert_eq!(holder.gathers_for_us(6_000), Some(5_000));
+    assert!(delivered(&mut holder, 6_000).is_empty());
+    // A timer may be early by a millisecond.
+    assert_eq!(delivered(&mut holder, 10_500), [2]);
+    assert_eq!(holder.gathers_for_us(10_500), None);
+    // The next one waits for its own time, not for that of those before it.
+    end_one(&mut holder, 12_000);
+    assert!(delivered(&mut holder, 12_000).is_empty());
+    assert_eq!(delivered(&mut holder, 22_000), [1]);
+}
+
+#[test]
+fn a_full_batch_waits_for_nobody_and_leaves_the_rest_to_its_time() {
+    let mut holder = patient_holder();
+    for _ in 0..BATCH_MAX + 3 {
+        end_one(&mut holder, 1_000);
+    }
+    assert_eq!(delivered(&mut holder, 2_000), [BATCH_MAX]);
+    assert_eq!(delivered(&mut holder, 11_000), [3]);
 }

@@ -56,6 +56,7 @@ impl World {
         };
         let settings = Settings {
             backlog_max: self.backlog_max,
+            delivery_delay_ms: 0,
             delivery_retry_ms: 350,
             on_lease_lost: self.on_lease_lost,
             on_outage: self.on_outage,

@@ -237,9 +237,9 @@ impl WorkerTotals {
         registry.register("berth_worker_requests", help, self.requests);
         let help = "Leases of a worker that ended badly: a 5xx, a reset, a timeout, no connection";
         registry.register("berth_worker_errors", help, self.errors);
-        let help = "Bytes that clients sent to a worker";
+        let help = "Bytes that clients sent to a worker, without headers";
         registry.register("berth_worker_bytes_read", help, self.bytes_read);
-        let help = "Bytes that clients got from a worker";
+        let help = "Bytes that clients got from a worker, without headers";
         registry.register("berth_worker_bytes_written", help, self.bytes_written);
         let help = "Mean service time of a worker, of all that went well";
         registry.register("berth_worker_latency_mean_seconds", help, self.latency_mean);
