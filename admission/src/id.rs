@@ -235,23 +235,22 @@ pub struct KeyHash(NonZeroU64);
 
 impl KeyHash {
     pub fn from_bytes(bytes: [u8; 8]) -> Self {
-        Self::of(u64::from_be_bytes(bytes))
-    }
-
-    fn of(hash: u64) -> Self {
-        Self(NonZeroU64::new(hash).unwrap_or(NonZeroU64::MIN))
+        let hash = NonZeroU64::new(u64::from_be_bytes(bytes));
+        Self(hash.unwrap_or(NonZeroU64::MIN))
     }
 
     pub fn parse(text: &str) -> Result<Self, IdError> {
         let shape = IdError::Shape {
             what: "a key's hash",
-            shape: "16 lower-case hexadecimal digits",
+            shape: "16 lower-case hexadecimal digits, not all of them 0",
         };
         let hexadecimal = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         if text.len() != 16 || !text.bytes().all(hexadecimal) {
             return Err(shape);
         }
-        (u64::from_str_radix(text, 16).map(Self::of)).map_err(|_| shape)
+        // As a hash of bytes never is: it would be a second spelling of another.
+        let hash = u64::from_str_radix(text, 16).ok();
+        hash.and_then(NonZeroU64::new).map(Self).ok_or(shape)
     }
 }
 

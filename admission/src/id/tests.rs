@@ -13,6 +13,17 @@ fn names_keep_to_their_alphabet_and_length() {
 }
 
 #[test]
+fn a_keys_hash_has_one_spelling() {
+    let zeros = "0".repeat(16);
+    let least = KeyHash::from_bytes([0; 8]);
+    assert_eq!(KeyHash::parse(&least.to_string()), Ok(least));
+    assert_ne!(least.to_string(), zeros);
+    for other in [zeros.as_str(), "1", "000000000000000A", "+000000000000001"] {
+        assert!(KeyHash::parse(other).is_err(), "{other}");
+    }
+}
+
+#[test]
 fn a_lease_id_has_one_spelling() {
     let id = LeaseId::parse(&format!("{EPOCH}.17")).unwrap();
     assert_eq!(id.seq, 17);
