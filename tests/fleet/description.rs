@@ -27,6 +27,8 @@ fn schemathesis(url: &str, directory: &Path) -> Command {
         .current_dir(directory)
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("SCHEMATHESIS_HOOKS", paths::top().join("tests/fleet/description.py"))
+        .arg("--config-file")
+        .arg(paths::top().join("tests/fleet/description.toml"))
         .arg("run")
         .arg(paths::top().join("docs/openapi.yaml"))
         .args(["--url", url])
