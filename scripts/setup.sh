@@ -88,7 +88,7 @@ need_redis() {
 }
 
 # Makes the filter a seventh smaller (scripts/shrink.sh).
-need_wasm_opt() { have wasm-opt || packages+=(binaryen); }
+need_wasm_opt() { { have wasm-opt && have wasm-metadce; } || packages+=(binaryen); }
 
 need_luacheck() { have luacheck || packages+=(lua-check); }
 

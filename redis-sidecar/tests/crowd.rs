@@ -237,7 +237,7 @@ async fn bodies_take_no_more_memory_together_than_they_may() {
             if ask().await == "overloaded" {
                 return true;
             }
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            tokio::time::sleep(Duration::from_millis(50)).await; // allow: the pause between two looks
         }
         false
     };
