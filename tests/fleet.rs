@@ -12,6 +12,7 @@ mod fleet {
     mod ejection;
     mod lifetime;
     mod limits;
+    mod line;
     mod lua_filter;
     mod metrics;
     mod observability;

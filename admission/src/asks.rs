@@ -38,6 +38,13 @@ pub struct Group {
     pub asks: Vec<Ask>,
 }
 
+impl Group {
+    /// Whether its call is to show up in a request's trace.
+    pub fn is_traced(&self) -> bool {
+        self.asks.iter().any(|ask| ask.traced)
+    }
+}
+
 #[derive(Debug, Default)]
 pub struct Asks {
     waiting: VecDeque<Waiting>,
@@ -81,10 +88,11 @@ impl Asks {
             .collect();
         self.calls = self.calls.saturating_add(1);
         let call = self.calls;
-        if !asks.iter().any(|ask| ask.traced) {
+        let group = Group { call, asks };
+        if !group.is_traced() {
             self.under_way.push(call);
         }
-        Some(Group { call, asks })
+        Some(group)
     }
 
     /// The call came to its end, however it did.

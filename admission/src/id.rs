@@ -1,6 +1,8 @@
 //! Names and ids. Each is parsed once, at the edge, and trusted from there on.
 
-use serde::{Deserialize, Serialize};
+use serde::de::{Error, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
 use std::fmt;
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
@@ -59,9 +61,8 @@ fn parse_name(what: &'static str, text: &str, max: usize) -> Result<String, IdEr
 macro_rules! name {
     ($(#[$doc:meta])* $type:ident, $what:literal, $max:expr) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        #[serde(try_from = "String", into = "String")]
-        pub struct $type(String);
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+                pub struct $type(String);
 
         impl $type {
             pub fn parse(text: &str) -> Result<Self, IdError> {
@@ -86,10 +87,16 @@ macro_rules! name {
 /// The conversions by which serde and clap reach `parse`.
 macro_rules! text_conversions {
     ($type:ident) => {
-        impl TryFrom<String> for $type {
-            type Error = IdError;
-            fn try_from(text: String) -> Result<Self, IdError> {
-                Self::parse(&text)
+        impl Serialize for $type {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.to_string())
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let Text(text) = Text::deserialize(deserializer)?;
+                Self::parse(&text).map_err(D::Error::custom)
             }
         }
 
@@ -99,13 +106,34 @@ macro_rules! text_conversions {
                 Self::parse(text)
             }
         }
-
-        impl From<$type> for String {
-            fn from(id: $type) -> String {
-                id.to_string()
-            }
-        }
     };
+}
+
+/// Text where it stands, if that is possible: the filter reads several ids for each answer, and keeps no copies.
+struct Text<'de>(Cow<'de, str>);
+
+impl<'de> Deserialize<'de> for Text<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(TextVisitor)
+    }
+}
+
+struct TextVisitor;
+
+impl<'de> Visitor<'de> for TextVisitor {
+    type Value = Text<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Text<'de>, E> {
+        Ok(Text(text.into()))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Text<'de>, E> {
+        Ok(Text(text.to_owned().into()))
+    }
 }
 
 name!(
@@ -147,8 +175,7 @@ impl ProxyId {
 
 /// 128 random bits that name one life of a filter VM. Whoever knows it may change its leases. Every lease of a
 /// filter has one, so it is kept in as few bytes as it has.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch([u8; EPOCH_BYTES / 2]);
 
 impl Epoch {
@@ -229,8 +256,7 @@ impl fmt::Debug for EpochText {
 
 /// What is kept of a client key or an affinity key: enough to tell it from others, not to read it. Never 0, so
 /// that having none takes no room.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyHash(NonZeroU64);
 
 impl KeyHash {
@@ -263,8 +289,7 @@ impl fmt::Display for KeyHash {
 }
 
 /// Where clients reach a worker themselves: scheme, host and perhaps a port, `https://db-1.example.com`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Origin(String);
 
 const ORIGIN_BYTES_MAX: usize = 200;
@@ -306,8 +331,7 @@ impl fmt::Display for Origin {
 }
 
 /// One filter VM's life: which proxy, and which epoch of it. Written `proxy/epoch`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HolderId {
     pub proxy: ProxyId,
     pub epoch: Epoch,
@@ -336,8 +360,7 @@ impl fmt::Display for HolderId {
 
 /// A lease's id, minted by the filter before it asks, so that asking twice is asking once.
 /// Written `epoch.seq`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LeaseId {
     pub epoch: Epoch,
     pub seq: u64,
@@ -396,8 +419,7 @@ impl fmt::Display for LeaseId {
 
 /// Where a worker listens: an IP address and a port. Names are not accepted, because Envoy is told
 /// this very address and must not resolve it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Address(SocketAddr);
 
 impl Address {

@@ -16,6 +16,7 @@
 //! | release | gives a lease back |
 //! | beat | a holder's regular message: what it asks for, holds and has ended |
 //! | presence | a hanging call whose end tells that its holder is gone |
+//! | line | a call that stays open, over which questions and answers go back and forth |
 //! | active | leases a worker has now |
 //! | lifetime | leases a worker has had since its incarnation began |
 //! | ejection | a short exile of a worker that could not be reached |
@@ -38,6 +39,7 @@ pub mod id;
 pub mod inspect;
 pub mod inventory;
 pub mod lifecycle;
+pub mod line;
 pub mod message;
 pub mod model;
 pub mod outcome;

@@ -1,12 +1,14 @@
 //! The JSON that filter, workers and operators exchange with the sidecar, and the paths it goes to.
 
 mod group;
+mod line;
 mod load;
 mod renew;
 
 pub use group::{
     ADMIT_GROUP_PATH, AdmitGroupAnswer, AdmitGroupRequest, Answer, Decision, GROUP_MAX, Question,
 };
+pub use line::{LINE_METHOD, LINE_PATH, LINE_SERVICE, LineAnswer, LineCall};
 pub use load::{LoadReport, ServingStatus};
 pub use renew::{
     HOLDER_HEADER, Held, POOL_HEADER, PRESENCE_HEADER, PRESENCE_PATH, Place, RENEW_PATH,

@@ -6,7 +6,7 @@ use crate::sidecar;
 use crate::vm::{Moment, Vm};
 use admission::asks::{Ask, Group, PATIENCE_US};
 use admission::lifecycle::{Event, Lifecycle};
-use admission::message::AdmitAnswer;
+use admission::message::{AdmitAnswer, Answer};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
@@ -60,7 +60,7 @@ impl Vm {
         &self,
         root: u32,
         group: Group,
-        mut answers: Vec<(u64, AdmitAnswer)>,
+        mut answers: Vec<Answer>,
         now_us: u64,
     ) {
         self.asks.borrow_mut().ended(group.call);
@@ -68,8 +68,8 @@ impl Vm {
         for ask in group.asks {
             let number = ask.question.number;
             let answer = (answers.iter())
-                .position(|(known, _)| *known == number)
-                .map(|place| answers.swap_remove(place).1);
+                .position(|answer| answer.number == number)
+                .and_then(|place| answers.swap_remove(place).into_answer(&self.id.epoch));
             // Otherwise the stream is gone, and its end has said what is to be said.
             if let Some(lifecycle) = self.waiting_for(ask.stream, number)
                 && host::act_for(ask.stream).is_ok()

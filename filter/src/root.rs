@@ -1,6 +1,7 @@
 //! One VM's life: it reads the configuration, asks for leases, makes the calls of its holder, and watches the
 //! waiting.
 
+use crate::sidecar::{Message, Reply};
 use crate::stream::Stream;
 use crate::vm::Vm;
 use crate::{host, sidecar};
@@ -8,29 +9,31 @@ use admission::asks::Group;
 use admission::config::FilterConfig;
 use admission::holder::Errand;
 use admission::inventory::Delivery;
+use admission::line::Line;
 use proxy_wasm::traits::{Context, HttpContext, RootContext};
-use proxy_wasm::types::ContextType;
-use std::collections::HashMap;
+use proxy_wasm::types::{ContextType, Status};
 use std::rc::Rc;
 
 /// A call that the root made, and waits for.
-enum Call {
+pub(crate) enum Call {
     /// For streams.
     Asks(Group),
     /// For the holder.
     News(News),
 }
 
-enum News {
+pub(crate) enum News {
     Presence { number: u64 },
     Beat { beat: u64 },
     Delivery(Delivery),
 }
 
 pub(crate) struct Root {
-    context: u32,
+    pub(crate) context: u32,
     vm: Option<Rc<Vm>>,
-    calls: HashMap<u32, Call>,
+    /// A handful, by the token that Envoy gave each.
+    calls: Vec<(u32, Call)>,
+    pub(crate) line: Line<Call>,
 }
 
 impl Root {
@@ -38,17 +41,18 @@ impl Root {
         Self {
             context,
             vm: None,
-            calls: HashMap::new(),
+            calls: Vec::new(),
+            line: Line::default(),
         }
     }
 
     /// Asks what is to be asked now.
     fn ask(&mut self, vm: &Vm, now_us: u64) {
         while let Some(group) = vm.next_asks(now_us) {
+            let traced = group.is_traced();
             match sidecar::ask(vm, self.context, &group.asks) {
-                Ok(token) => {
-                    self.calls.insert(token, Call::Asks(group));
-                }
+                Ok(message) if traced => self.post(vm, &message, Call::Asks(group), now_us),
+                Ok(message) => self.say(vm, &message, Call::Asks(group), now_us),
                 Err(_) => vm.answer_group(self.context, group, Vec::new(), now_us),
             }
         }
@@ -59,34 +63,69 @@ impl Root {
     fn run_errands(&mut self, vm: &Vm, now_us: u64) {
         let errands = vm.holder.borrow_mut().due(now_us);
         for errand in errands {
-            let (sent, news) = match errand {
+            match errand {
                 Errand::BePresent { number } => {
-                    (sidecar::be_present(vm, number), News::Presence { number })
+                    let call = Call::News(News::Presence { number });
+                    self.sent(vm, sidecar::be_present(vm, number), call, now_us);
                 }
                 Errand::Beat(request) => {
-                    let beat = request.beat;
-                    (sidecar::beat(vm, &request), News::Beat { beat })
+                    let news = News::Beat { beat: request.beat };
+                    match sidecar::beat(vm, &request) {
+                        Ok(message) => self.post(vm, &message, Call::News(news), now_us),
+                        Err(_) => failed(vm, news, now_us),
+                    }
                 }
                 Errand::Deliver(delivery) => {
-                    (sidecar::deliver(vm, &delivery), News::Delivery(delivery))
+                    let message = sidecar::deliver(vm, &delivery);
+                    let news = News::Delivery(delivery);
+                    match message {
+                        Ok(message) => self.say(vm, &message, Call::News(news), now_us),
+                        Err(_) => failed(vm, news, now_us),
+                    }
                 }
-                Errand::Close(numbers) => {
-                    vm.close(self.context, &numbers);
-                    continue;
-                }
-                Errand::Tell(news) => {
-                    vm.tell(news);
-                    continue;
-                }
-            };
-            match sent {
-                Ok(token) => {
-                    self.calls.insert(token, Call::News(news));
-                }
-                Err(_) => failed(vm, news, now_us),
+                Errand::Close(numbers) => vm.close(self.context, &numbers),
+                Errand::Tell(news) => vm.tell(news),
             }
         }
         vm.tell_dropped();
+    }
+
+    /// By a call of its own.
+    pub(crate) fn post(&mut self, vm: &Vm, message: &Message, call: Call, now_us: u64) {
+        self.sent(vm, sidecar::post(vm, message), call, now_us);
+    }
+
+    fn sent(&mut self, vm: &Vm, token: Result<u32, Status>, call: Call, now_us: u64) {
+        match token {
+            Ok(token) => self.calls.push((token, call)),
+            Err(_) => self.unsent(vm, call, now_us),
+        }
+    }
+
+    /// Nobody will answer it.
+    pub(crate) fn unsent(&mut self, vm: &Vm, call: Call, now_us: u64) {
+        match call {
+            Call::Asks(group) => vm.answer_group(self.context, group, Vec::new(), now_us),
+            Call::News(news) => failed(vm, news, now_us),
+        }
+    }
+
+    pub(crate) fn settle(&mut self, vm: &Vm, call: Call, reply: &Reply, now_us: u64) {
+        match call {
+            Call::Asks(group) => {
+                let answers = reply.admit_answers().unwrap_or_default();
+                vm.answer_group(self.context, group, answers, now_us);
+                // Not at once: others may ask before Envoy is through with what it is doing. News waits for a tick.
+                return vm.call_root_for_asks(now_us);
+            }
+            Call::News(news) => match reply {
+                Reply::Answered(_) => answered(vm, news, reply, now_us),
+                Reply::Rejected => rejected(vm, news, now_us),
+                Reply::Nothing => failed(vm, news, now_us),
+            },
+        }
+        self.run_errands(vm, now_us);
+        vm.watch_news(now_us);
     }
 }
 
@@ -100,11 +139,11 @@ fn failed(vm: &Vm, news: News, now_us: u64) {
     }
 }
 
-fn answered(vm: &Vm, news: News, now_us: u64) {
+fn answered(vm: &Vm, news: News, reply: &Reply, now_us: u64) {
     let mut holder = vm.holder.borrow_mut();
     match news {
         News::Presence { number } => holder.presence_ended(number, true, now_us),
-        News::Beat { beat } => holder.beat_answered(beat, sidecar::beat_answer(), now_us),
+        News::Beat { beat } => holder.beat_answered(beat, reply.decode(), now_us),
         News::Delivery(delivery) => holder.delivered(delivery),
     }
 }
@@ -124,23 +163,29 @@ fn rejected(vm: &Vm, news: News, now_us: u64) {
 
 impl Context for Root {
     fn on_http_call_response(&mut self, token: u32, headers: usize, _body: usize, _: usize) {
-        let (Some(call), Some(vm)) = (self.calls.remove(&token), self.vm.clone()) else {
+        let place = self.calls.iter().position(|(known, _)| *known == token);
+        let (Some(place), Some(vm)) = (place, self.vm.clone()) else {
             return;
         };
-        let now_us = host::now_us();
-        match call {
-            Call::Asks(group) => {
-                let answers = sidecar::admit_answers(headers, &vm.id.epoch);
-                vm.answer_group(self.context, group, answers, now_us);
-                // Not at once: others may ask before Envoy is through with what it is doing. News waits for a tick.
-                return vm.call_root_for_asks(now_us);
-            }
-            Call::News(news) if sidecar::is_answered(headers) => answered(&vm, news, now_us),
-            Call::News(news) if sidecar::is_rejected(headers) => rejected(&vm, news, now_us),
-            Call::News(news) => failed(&vm, news, now_us),
+        let (_, call) = self.calls.swap_remove(place);
+        let (reply, now_us) = (Reply::to_call(headers), host::now_us());
+        if let (Call::Asks(_), Reply::Answered(_)) = (&call, &reply) {
+            self.open_line(&vm, now_us);
         }
-        self.run_errands(&vm, now_us);
-        vm.watch_news(now_us);
+        self.settle(&vm, call, &reply, now_us);
+    }
+
+    fn on_grpc_stream_message(&mut self, token: u32, _bytes: usize) {
+        if let Some(vm) = self.vm.clone() {
+            self.hear(&vm, token);
+        }
+    }
+
+    fn on_grpc_stream_close(&mut self, token: u32, _status: u32) {
+        host::hang_up(token);
+        if let Some(vm) = self.vm.clone() {
+            self.line_ended(&vm, Some(token), host::now_us());
+        }
     }
 
     /// Other VMs share the figures, and go on with them.
@@ -178,10 +223,12 @@ impl RootContext for Root {
             let now_us = host::now_us();
             vm.root_comes();
             vm.answer_overdue(self.context, now_us);
+            self.look_at_line(&vm, now_us);
             self.ask(&vm, now_us);
             self.run_errands(&vm, now_us);
             vm.metrics.tell();
             vm.rest(now_us);
+            self.watch_line(&vm);
         }
     }
 

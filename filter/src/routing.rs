@@ -38,9 +38,10 @@ pub(crate) fn name(config: &FilterConfig, address: Address) -> Result<(), Status
     let address = address.to_string();
     match config.route_by {
         RouteBy::OriginalDst => match host::set_filter_state(&state_arguments(&address)) {
-            // Routes may ask whether an address was named. A changed header makes Envoy choose the
-            // route anew by itself, filter state does not.
-            Ok(()) => host::clear_route_cache(),
+            Ok(()) => {
+                host::choose_route_anew();
+                Ok(())
+            }
             // Envoy before 1.37 does not have the function.
             Err(_) => host::set_request_header(ORIGINAL_DST_HEADER, &address),
         },
@@ -61,8 +62,7 @@ fn hide_hops() {
 
 /// Sends the request where Envoy's routes send what is marked.
 pub(crate) fn fall_back() -> Result<(), Status> {
-    host::set_request_header(FALLBACK_HEADER, "outage")?;
-    host::clear_route_cache()
+    host::set_request_header(FALLBACK_HEADER, "outage")
 }
 
 /// Envoy's protobuf message SetEnvoyFilterStateArguments: path = 1, value = 2, both text; the life

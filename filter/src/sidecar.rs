@@ -1,20 +1,20 @@
-//! The questions and news for the sidecar, and what counts as its answer.
+//! The questions and news for the sidecar, and what counts as its answer. By which way they go is decided in `line`.
 
 use crate::host::{self, Callout};
 use crate::vm::Vm;
 use admission::asks::Ask;
 use admission::carried;
 use admission::config::{AffinityConfig, Bind, ClientSource, KeySource, Mode};
-use admission::id::{Epoch, LeaseId};
+use admission::id::LeaseId;
 use admission::inspect;
 use admission::inventory::Delivery;
 use admission::message::{
-    ADMIT_GROUP_PATH, AdmitAnswer, AdmitGroupAnswer, AdmitGroupRequest, AffinityRequest, BIND_PATH,
-    BindAnswer, BindRequest, HOLDER_HEADER, OBSERVE_PATH, ObserveRequest, POOL_HEADER,
-    PRESENCE_HEADER, PRESENCE_PATH, Question, RELEASE_PATH, RENEW_PATH, ReleaseRequest,
-    RenewAnswer, RenewRequest, SIDECAR_HEADER, SIDECAR_HEADER_VALUE,
+    ADMIT_GROUP_PATH, AdmitGroupAnswer, AdmitGroupRequest, AffinityRequest, Answer, BIND_PATH,
+    BindAnswer, BindRequest, HOLDER_HEADER, LINE_METHOD, LINE_SERVICE, OBSERVE_PATH,
+    ObserveRequest, POOL_HEADER, PRESENCE_HEADER, PRESENCE_PATH, Question, RELEASE_PATH,
+    RENEW_PATH, ReleaseRequest, RenewRequest, SIDECAR_HEADER, SIDECAR_HEADER_VALUE,
 };
-use proxy_wasm::types::Status;
+use proxy_wasm::types::{Bytes, Status};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
@@ -23,11 +23,87 @@ use std::time::Duration;
 const LIST_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// An answer is a few hundred bytes for each that asked; more is not an answer.
-const ANSWER_BYTES_MAX: usize = 32 * 1024;
+pub(crate) const ANSWER_BYTES_MAX: usize = 32 * 1024;
 /// Copied from the request so that the question shows up in its trace: Envoy gives callouts none.
 const TRACE_HEADERS: [&str; 4] = ["traceparent", "tracestate", "baggage", "x-request-id"];
 /// Longer values are left out: they are for tracing, not worth a larger question.
 const TRACE_BYTES_MAX: usize = 512;
+
+/// What is posted to the sidecar.
+pub(crate) struct Message {
+    pub(crate) path: &'static str,
+    pub(crate) body: Vec<u8>,
+    /// How long an answer may take.
+    pub(crate) timeout: Duration,
+    traces: Vec<(&'static str, String)>,
+}
+
+impl Message {
+    fn to(path: &'static str, content: &impl Serialize, timeout: Duration) -> Result<Self, Status> {
+        Ok(Self {
+            path,
+            body: serde_json::to_vec(content).map_err(|_| Status::InternalFailure)?,
+            timeout,
+            traces: Vec::new(),
+        })
+    }
+}
+
+/// What came of it.
+pub(crate) enum Reply {
+    /// The sidecar did what it was asked; this is the answer's body.
+    Answered(Bytes),
+    /// The sidecar refused the message itself, or the store's script broke on it, so that repeating it cannot help.
+    Rejected,
+    /// Nobody answered, or it was no answer of a sidecar.
+    Nothing,
+}
+
+impl Reply {
+    /// To a call of its own. Envoy reports a timeout as 504, a refused connection as 503, and an answer that broke off
+    /// as no headers at all; only the sidecar's own header tells an answer from these.
+    pub(crate) fn to_call(headers: usize) -> Self {
+        let marked = || host::callout_header(SIDECAR_HEADER);
+        if headers == 0 || marked().as_deref() != Some(SIDECAR_HEADER_VALUE.as_bytes()) {
+            return Self::Nothing;
+        }
+        let status = host::callout_header(":status").unwrap_or_default();
+        let status = std::str::from_utf8(&status)
+            .ok()
+            .and_then(|it| it.parse().ok());
+        Self::of(status.unwrap_or_default(), || {
+            host::callout_body(ANSWER_BYTES_MAX)
+        })
+    }
+
+    /// Only a sidecar speaks on a line.
+    pub(crate) fn on_line(status: u16, body: &[u8]) -> Self {
+        Self::of(status, || Some(body.to_vec()))
+    }
+
+    /// It helps to repeat what was not looked at: a token that is not known yet (401), a body that was slow (408).
+    fn of(status: u16, body: impl FnOnce() -> Option<Bytes>) -> Self {
+        match status {
+            200 => Self::Answered(body().unwrap_or_default()),
+            401 | 408 => Self::Nothing,
+            400..=500 => Self::Rejected,
+            _ => Self::Nothing,
+        }
+    }
+
+    pub(crate) fn decode<T: DeserializeOwned>(&self) -> Option<T> {
+        match self {
+            Self::Answered(body) => serde_json::from_slice(body).ok(),
+            Self::Rejected | Self::Nothing => None,
+        }
+    }
+
+    /// To a group of questions. Whoever is not in it has no answer.
+    pub(crate) fn admit_answers(&self) -> Option<Vec<Answer>> {
+        let group: AdmitGroupAnswer = self.decode()?;
+        Some(group.answers)
+    }
+}
 
 /// What is asked for the stream in effect.
 pub(crate) fn question(vm: &Vm, number: u64) -> Question {
@@ -61,9 +137,8 @@ pub(crate) fn is_traced() -> bool {
     })
 }
 
-/// Asks for the leases of a group; whoever is in effect is told the answer. A stream that is asked for alone is
-/// followed by its trace.
-pub(crate) fn ask(vm: &Vm, root: u32, asks: &[Ask]) -> Result<u32, Status> {
+/// Asks for the leases of a group. A stream that is asked for alone is followed by its trace.
+pub(crate) fn ask(vm: &Vm, root: u32, asks: &[Ask]) -> Result<Message, Status> {
     let request = AdmitGroupRequest {
         pool: vm.config.pool.clone(),
         holder: vm.id.clone(),
@@ -71,16 +146,14 @@ pub(crate) fn ask(vm: &Vm, root: u32, asks: &[Ask]) -> Result<u32, Status> {
         redirect: vm.config.mode == Mode::Redirect,
         questions: asks.iter().map(|ask| ask.question.clone()).collect(),
     };
-    let traces = match asks {
-        [ask] if host::act_for(ask.stream).is_ok() => {
-            let traces = traces();
-            let _ = host::act_for(root);
-            traces
-        }
-        _ => Vec::new(),
-    };
-    let body = encode(&request)?;
-    post_traced(vm, ADMIT_GROUP_PATH, &traces, &body, answer_timeout(vm))
+    let mut message = Message::to(ADMIT_GROUP_PATH, &request, answer_timeout(vm))?;
+    if let [ask] = asks
+        && host::act_for(ask.stream).is_ok()
+    {
+        message.traces = traces();
+        let _ = host::act_for(root);
+    }
+    Ok(message)
 }
 
 fn traces() -> Vec<(&'static str, String)> {
@@ -131,12 +204,13 @@ pub(crate) fn bind(vm: &Vm, lease: LeaseId, key: String) -> Result<u32, Status> 
         lease,
         key,
     };
-    post(vm, BIND_PATH, &encode(&request)?, answer_timeout(vm))
+    post(vm, &Message::to(BIND_PATH, &request, answer_timeout(vm))?)
 }
 
 /// Of the call that `bind` made.
 pub(crate) fn is_bound(headers: usize) -> bool {
-    is_answered(headers) && decode().is_some_and(|answer: BindAnswer| answer.bound)
+    let answer: Option<BindAnswer> = Reply::to_call(headers).decode();
+    answer.is_some_and(|answer| answer.bound)
 }
 
 fn content_length() -> Option<u64> {
@@ -150,7 +224,7 @@ fn trace_value(name: &str) -> Option<String> {
     String::from_utf8(value).ok().filter(|_| short)
 }
 
-pub(crate) fn deliver(vm: &Vm, delivery: &Delivery) -> Result<u32, Status> {
+pub(crate) fn deliver(vm: &Vm, delivery: &Delivery) -> Result<Message, Status> {
     let pool = vm.config.pool.clone();
     let holder = vm.id.clone();
     match delivery {
@@ -161,7 +235,7 @@ pub(crate) fn deliver(vm: &Vm, delivery: &Delivery) -> Result<u32, Status> {
                 holder,
                 releases,
             };
-            post(vm, RELEASE_PATH, &encode(&request)?, answer_timeout(vm))
+            Message::to(RELEASE_PATH, &request, answer_timeout(vm))
         }
         Delivery::Observations(observations) => {
             let observations = observations.clone();
@@ -170,17 +244,17 @@ pub(crate) fn deliver(vm: &Vm, delivery: &Delivery) -> Result<u32, Status> {
                 holder,
                 observations,
             };
-            post(vm, OBSERVE_PATH, &encode(&request)?, answer_timeout(vm))
+            Message::to(OBSERVE_PATH, &request, answer_timeout(vm))
         }
     }
 }
 
-pub(crate) fn beat(vm: &Vm, request: &RenewRequest) -> Result<u32, Status> {
+pub(crate) fn beat(vm: &Vm, request: &RenewRequest) -> Result<Message, Status> {
     let timeout = match request.leases {
         Some(_) => LIST_TIMEOUT,
         None => answer_timeout(vm),
     };
-    post(vm, RENEW_PATH, &encode(request)?, timeout)
+    Message::to(RENEW_PATH, request, timeout)
 }
 
 /// Opens a call that hangs for as long as this VM lives.
@@ -219,28 +293,16 @@ fn answer_timeout(vm: &Vm) -> Duration {
     Duration::from_millis(vm.config.ask_timeout_ms)
 }
 
-fn encode(message: &impl Serialize) -> Result<Vec<u8>, Status> {
-    serde_json::to_vec(message).map_err(|_| Status::InternalFailure)
-}
-
-fn post(vm: &Vm, path: &str, body: &[u8], timeout: Duration) -> Result<u32, Status> {
-    post_traced(vm, path, &[], body, timeout)
-}
-
-fn post_traced(
-    vm: &Vm,
-    path: &str,
-    traces: &[(&str, String)],
-    body: &[u8],
-    timeout: Duration,
-) -> Result<u32, Status> {
+/// By a call of its own, whose answer is told to whoever is in effect.
+pub(crate) fn post(vm: &Vm, message: &Message) -> Result<u32, Status> {
     let mut headers = vec![
         (":method", "POST"),
-        (":path", path),
+        (":path", message.path),
         (":authority", "berth"),
         ("content-type", "application/json"),
     ];
-    headers.extend(traces.iter().map(|(name, value)| (*name, value.as_str())));
+    let traces = message.traces.iter();
+    headers.extend(traces.map(|(name, value)| (*name, value.as_str())));
     let authorization = authorization(vm);
     headers.extend(
         authorization
@@ -250,46 +312,20 @@ fn post_traced(
     host::call(Callout {
         cluster: &vm.config.sidecar,
         headers,
-        body,
-        timeout,
+        body: &message.body,
+        timeout: message.timeout,
     })
 }
 
-/// Whether the callout was answered by a sidecar that did what it was asked. Envoy reports a
-/// timeout as 504, a refused connection as 503, and an answer that broke off as no headers at all;
-/// only the sidecar's own header tells an answer from these.
-pub(crate) fn is_answered(headers: usize) -> bool {
-    let is = |name, value: &[u8]| host::callout_header(name).as_deref() == Some(value);
-    headers > 0 && is(SIDECAR_HEADER, SIDECAR_HEADER_VALUE.as_bytes()) && is(":status", b"200")
-}
-
-/// Whether the sidecar refused the message itself, or the store's script broke on it (500), so that
-/// repeating it cannot help. It can where the message was not looked at: a token that is not known yet
-/// (401), a body that was slow (408).
-pub(crate) fn is_rejected(headers: usize) -> bool {
-    let is_final = |status: Vec<u8>| match status.as_slice() {
-        b"401" | b"408" => false,
-        status => status.starts_with(b"4") || status == b"500",
-    };
-    headers > 0
-        && host::callout_header(SIDECAR_HEADER).is_some()
-        && host::callout_header(":status").is_some_and(is_final)
-}
-
-/// Of the call that `ask` made, by number. Whoever is not in it has no answer.
-pub(crate) fn admit_answers(headers: usize, epoch: &Epoch) -> Vec<(u64, AdmitAnswer)> {
-    let group: Option<AdmitGroupAnswer> = is_answered(headers).then(decode).flatten();
-    let answers = group.into_iter().flat_map(|group| group.answers);
-    let known = answers.filter_map(|it| Some((it.number, it.into_answer(epoch)?)));
-    known.collect()
-}
-
-/// Of a call that was answered.
-pub(crate) fn beat_answer() -> Option<RenewAnswer> {
-    decode()
-}
-
-fn decode<T: DeserializeOwned>() -> Option<T> {
-    let body = host::callout_body(ANSWER_BYTES_MAX)?;
-    serde_json::from_slice(&body).ok()
+/// Opens a line; whoever is in effect hears what comes over it.
+pub(crate) fn open_line(vm: &Vm) -> Result<u32, Status> {
+    let authorization = authorization(vm);
+    let authorization = authorization.iter();
+    let headers = authorization.map(|it| ("authorization", it.as_bytes()));
+    host::open_line(
+        &vm.config.sidecar,
+        LINE_SERVICE,
+        LINE_METHOD,
+        headers.collect(),
+    )
 }

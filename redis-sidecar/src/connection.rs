@@ -4,7 +4,7 @@
 use crate::doors::tls::Certificates;
 use crate::metrics::Metrics;
 use crate::metrics::doors::Reason;
-use crate::untaken::{Noting, Untaken};
+use crate::untaken::{Answer, Noting, Untaken};
 use axum::Router;
 use axum::body::Body;
 use hyper::Request;
@@ -53,6 +53,10 @@ const ERRORS_MAX: usize = 256;
 /// A request that came from another host.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Remote;
+
+/// Marks an answer that goes on until somebody hangs up.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Endless;
 
 /// Where a request came in, and from whom.
 #[derive(Debug, Clone)]
@@ -180,15 +184,20 @@ impl Host {
             let underway = UnderWay::of(&seen);
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(caller.clone());
+            request.extensions_mut().insert(answers.clone());
             if let Some(remote) = remote {
                 request.extensions_mut().insert(remote);
             }
             let answer = router.clone().oneshot(request);
             let answers = answers.clone();
             async move {
-                let answer = answer.await;
-                drop(underway);
-                answer.map(|answer| answer.map(|body| answers.count(body)))
+                answer.await.map(|answer| {
+                    let endless = answer.extensions().get::<Endless>().is_some();
+                    answer.map(|body| match endless {
+                        true => Answer::endless(body, underway),
+                        false => answers.count(body),
+                    })
+                })
             }
         });
         let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
@@ -276,7 +285,8 @@ impl Activity {
 }
 
 /// A request that is being answered.
-struct UnderWay(Arc<Activity>);
+#[derive(Debug)]
+pub(crate) struct UnderWay(Arc<Activity>);
 
 impl UnderWay {
     fn of(activity: &Arc<Activity>) -> Self {

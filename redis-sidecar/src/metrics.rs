@@ -54,6 +54,16 @@ struct ProxyLabel {
     proxy_id: String,
 }
 
+/// A line that is counted.
+#[derive(Debug)]
+pub(crate) struct OpenLine(Gauge);
+
+impl Drop for OpenLine {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
 type Histograms = Family<PoolLabel, Histogram>;
 
 #[derive(Debug)]
@@ -64,6 +74,7 @@ pub struct Metrics {
     redirects: Family<PoolLabel, Counter>,
     releases: Family<OutcomeLabel, Counter>,
     unheard: Family<PoolLabel, Counter>,
+    lines: Gauge,
     store_errors: Counter,
     store_up: Gauge,
     store_losses: Counter,
@@ -96,6 +107,7 @@ impl Metrics {
             redirects: Family::default(),
             releases: Family::default(),
             unheard: Family::default(),
+            lines: Gauge::default(),
             store_errors: Counter::default(),
             store_up: Gauge::default(),
             store_losses: Counter::default(),
@@ -144,6 +156,11 @@ impl Metrics {
             "store_up",
             "Whether this sidecar is connected to Redis",
             metrics.store_up.clone(),
+        );
+        registry.register(
+            "lines",
+            "Filter VMs that ask by a call that stays open",
+            metrics.lines.clone(),
         );
         registry.register(
             "store_losses",
@@ -242,6 +259,12 @@ impl Metrics {
 
     pub(crate) fn store_failed(&self) {
         self.store_errors.inc();
+    }
+
+    /// Counted until what this returns is dropped.
+    pub(crate) fn line_opened(&self) -> OpenLine {
+        self.lines.inc();
+        OpenLine(self.lines.clone())
     }
 
     /// The store counts for itself; here it is only told.

@@ -2,6 +2,7 @@
 //! nothing; over any connection it may stop to read. What it asked for meanwhile is kept in memory, so both
 //! the time and the bytes have a limit, and a connection that reaches one is ended.
 
+use crate::connection::UnderWay;
 use axum::body::{Body, Bytes};
 use hyper::body::{Body as _, Frame, SizeHint};
 use std::collections::BTreeMap;
@@ -46,6 +47,14 @@ impl Untaken {
     /// The same answer, counted until it is taken.
     pub(crate) fn count(self: &Arc<Self>, body: Body) -> Answer {
         let bytes = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+        Answer {
+            body,
+            _counted: Counted::UntilTaken(self.wait(bytes)),
+        }
+    }
+
+    /// So many bytes wait, until this is dropped.
+    pub(crate) fn wait(self: &Arc<Self>, bytes: usize) -> Waits {
         let mut waiting = self.lock();
         let number = waiting.next;
         waiting.next += 1;
@@ -57,8 +66,7 @@ impl Untaken {
         }
         drop(waiting);
         self.began.notify_one();
-        Answer {
-            body,
+        Waits {
             bytes,
             number,
             untaken: self.clone(),
@@ -101,16 +109,39 @@ impl Untaken {
     }
 }
 
-/// An answer's body.
+/// Bytes that wait for their caller.
 #[derive(Debug)]
-pub(crate) struct Answer {
-    body: Body,
+pub(crate) struct Waits {
     bytes: usize,
     number: u64,
     untaken: Arc<Untaken>,
 }
 
-impl Drop for Answer {
+/// What an answer counts as, until it is dropped.
+#[derive(Debug)]
+enum Counted {
+    UntilTaken(#[expect(dead_code, reason = "kept for its end")] Waits),
+    UnderWay(#[expect(dead_code, reason = "kept for its end")] UnderWay),
+}
+
+/// An answer's body.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    body: Body,
+    _counted: Counted,
+}
+
+impl Answer {
+    /// One without an end: its request is under way as long as it lasts, and its pieces wait one by one.
+    pub(crate) fn endless(body: Body, under_way: UnderWay) -> Self {
+        Self {
+            body,
+            _counted: Counted::UnderWay(under_way),
+        }
+    }
+}
+
+impl Drop for Waits {
     fn drop(&mut self) {
         let mut waiting = self.untaken.lock();
         waiting.answers.remove(&self.number);

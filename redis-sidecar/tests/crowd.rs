@@ -331,7 +331,7 @@ async fn what_stays_open_leaves_the_listener_no_room_and_is_counted() {
 }
 
 /// A connection over HTTP/2 whose peer wants no bytes of any answer.
-fn without_a_window() -> Vec<u8> {
+pub(crate) fn without_a_window() -> Vec<u8> {
     // SETTINGS: INITIAL_WINDOW_SIZE is 0.
     let settings = b"\x00\x00\x06\x04\x00\x00\x00\x00\x00\x00\x04\x00\x00\x00\x00";
     [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], settings].concat()

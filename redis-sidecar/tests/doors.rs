@@ -112,8 +112,9 @@ fn listener(socket: &Path, serves: &[Api]) -> Listener {
 }
 
 /// One call of each part.
-const CALLS: [(Api, &str, &str); 7] = [
+const CALLS: [(Api, &str, &str); 8] = [
     (Api::Data, "POST", "/v1/admit"),
+    (Api::Data, "POST", "/v1/line"),
     (Api::Data, "POST", "/v1/admit/group"),
     (Api::Data, "POST", "/redis/atomic"),
     (Api::Worker, "PUT", "/v1/pools/demo/workers/w1"),

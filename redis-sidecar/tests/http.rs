@@ -7,6 +7,7 @@ use admission::outcome::Outcome;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
+use axum::response::Response;
 use http_body_util::BodyExt;
 use redis_sidecar::{App, app};
 use serde_json::{Value, json};
@@ -37,6 +38,11 @@ impl Api {
         Self { pool, router }
     }
 
+    pub(crate) async fn send(&self, request: Request<Body>) -> Response {
+        let answered = self.router.clone().oneshot(request).await;
+        answered.expect("an answer")
+    }
+
     pub(crate) async fn call(&self, method: &str, path: &str, body: impl Into<Body>) -> Answer {
         let request = Request::builder()
             .method(method)
@@ -44,12 +50,7 @@ impl Api {
             .header("content-type", "application/json")
             .body(body.into())
             .expect("a request");
-        let response = self
-            .router
-            .clone()
-            .oneshot(request)
-            .await
-            .expect("an answer");
+        let response = self.send(request).await;
         let marked = response
             .headers()
             .get(SIDECAR_HEADER)

@@ -28,6 +28,7 @@ mod leases;
 mod least_connections;
 mod lifetime_first;
 mod limits;
+mod line;
 mod model;
 mod mutants;
 mod nodeads;

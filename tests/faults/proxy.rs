@@ -178,3 +178,28 @@ async fn places_of_a_dead_vm_are_freed_above_what_the_worker_reports() {
 async fn places_of_a_dead_vm_are_freed_above_what_an_eager_worker_reports() {
     assert_freed_by_sessions(100).await;
 }
+
+/// A dead VM cannot hang up its line, and Envoy keeps a pointer to it (docs/decisions/0024).
+#[tokio::test]
+async fn a_dead_vm_whose_sidecar_ends_takes_nobody_with_it() {
+    let mut fleet = poisonable_fleet(100).await;
+    let served = async |fleet: &RunningFleet| fleet.admits(0).await;
+    eventually("a line is up", async || {
+        served(&fleet).await
+            && fleet.sidecars[0]
+                .api()
+                .metrics()
+                .await
+                .is_ok_and(|it| it.contains("berth_lines 1"))
+    })
+    .await;
+    let sessions = fleet.sessions(4).await;
+    poison(&fleet).await;
+    fleet.sidecars[0].process.kill();
+    fleet.sidecars[0].restart().await;
+    eventually("another VM serves", async || served(&fleet).await).await;
+    close_all(sessions).await;
+    eventually("all places are back", async || fleet.is_exact(0).await).await;
+    eventually("it serves on", async || served(&fleet).await).await;
+    fleet.envoys[0].process.expect_running();
+}

@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Linked because the SDK offers them; the filter never calls them.
-const UNCALLED: [&str; 19] = [
+const UNCALLED: [&str; 16] = [
     "environ_get",
     "environ_sizes_get",
     "fd_write",
@@ -19,10 +19,7 @@ const UNCALLED: [&str; 19] = [
     "proxy_get_shared_data",
     "proxy_get_status",
     "proxy_grpc_call",
-    "proxy_grpc_cancel",
     "proxy_grpc_close",
-    "proxy_grpc_send",
-    "proxy_grpc_stream",
     "proxy_resolve_shared_queue",
     "proxy_set_buffer_bytes",
     "proxy_set_header_map_pairs",
@@ -31,8 +28,9 @@ const UNCALLED: [&str; 19] = [
 ];
 
 /// The SDK's functions, and what they call. `random_get` and `proxy_log` are called by other crates.
-const HOSTCALLS: [(&str, &str); 19] = [
+const HOSTCALLS: [(&str, &str); 22] = [
     ("call_foreign_function", "proxy_call_foreign_function"),
+    ("cancel_grpc_stream", "proxy_grpc_cancel"),
     ("define_metric", "proxy_define_metric"),
     ("dequeue_shared_queue", "proxy_dequeue_shared_queue"),
     ("dispatch_http_call", "proxy_http_call"),
@@ -42,12 +40,14 @@ const HOSTCALLS: [(&str, &str); 19] = [
     ("get_map_value_bytes", "proxy_get_header_map_value"),
     ("get_property", "proxy_get_property"),
     ("increment_metric", "proxy_increment_metric"),
+    ("open_grpc_stream", "proxy_grpc_stream"),
     ("register_shared_queue", "proxy_register_shared_queue"),
     ("remove_map_value", "proxy_remove_header_map_value"),
     ("reset_http_request", "proxy_close_stream"),
     ("resume_http_request", "proxy_continue_stream"),
     ("resume_http_response", "proxy_continue_stream"),
     ("send_http_response", "proxy_send_local_response"),
+    ("send_grpc_stream_message", "proxy_grpc_send"),
     ("set_effective_context", "proxy_set_effective_context"),
     ("set_map_value_bytes", "proxy_replace_header_map_value"),
     ("set_tick_period", "proxy_set_tick_period_milliseconds"),

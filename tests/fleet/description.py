@@ -71,3 +71,9 @@ def map_body(context, body):
 def listed(body, name):
     parts = body.get(name)
     return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+
+
+@schemathesis.serializer("application/grpc")
+def as_it_is(_context, value):
+    """A line is no JSON, and what is drawn for it no message: it is to be refused."""
+    return value if isinstance(value, bytes) else str(value).encode()

@@ -3,7 +3,7 @@
 use crate::http::Body;
 use admission::message::{
     ADMIT_GROUP_PATH, AdmitAnswer, AdmitGroupAnswer, AdmitGroupRequest, AdmitRequest, Answer,
-    Denied, DenyReason, SIDECAR_HEADER, SIDECAR_HEADER_VALUE,
+    Denied, DenyReason, LINE_PATH, SIDECAR_HEADER, SIDECAR_HEADER_VALUE,
 };
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -80,6 +80,12 @@ async fn answer(
     questions: Questions,
 ) -> Result<Response<Body>, hyper::Error> {
     let asked = request.uri().path() == ADMIT_GROUP_PATH;
+    if request.uri().path() == LINE_PATH {
+        // It has no lines: whoever wants one goes on by calls, as with a sidecar that is older than the filter.
+        let mut response = Response::new(Body::default());
+        *response.status_mut() = StatusCode::NOT_FOUND;
+        return Ok(response);
+    }
     let trace = request.headers().get("traceparent");
     let trace = trace.and_then(|it| Some(it.to_str().ok()?.to_owned()));
     let body = request.into_body().collect().await?.to_bytes();

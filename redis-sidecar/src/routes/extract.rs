@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
 /// A full batch of releases fits; nothing legitimate but a beat is larger.
-const BODY_BYTES_MAX: usize = 20 * 1024;
+pub(super) const BODY_BYTES_MAX: usize = 20 * 1024;
 /// A list of some 100,000 leases fits: more than a filter can hold.
 const BEAT_BYTES_MAX: usize = 4 * 1024 * 1024;
 

@@ -8,6 +8,7 @@ mod extract;
 mod guard;
 mod health;
 mod leases;
+mod line;
 mod metrics;
 mod observe;
 mod policy;
@@ -27,7 +28,7 @@ use crate::presence::Presences;
 use crate::settings::{Api, Settings, WorkerRules};
 use crate::store::Store;
 use admission::message::{
-    ADMIT_GROUP_PATH, ADMIT_PATH, BIND_PATH, ErrorAnswer, OBSERVE_PATH, PRESENCE_PATH,
+    ADMIT_GROUP_PATH, ADMIT_PATH, BIND_PATH, ErrorAnswer, LINE_PATH, OBSERVE_PATH, PRESENCE_PATH,
     RELEASE_PATH, RENEW_PATH, SIDECAR_HEADER, SIDECAR_HEADER_VALUE,
 };
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
@@ -50,6 +51,8 @@ pub struct App {
     answer_timeout: Duration,
     crowd: Crowd,
     worker_rules: Arc<WorkerRules>,
+    /// This sidecar is about to end.
+    stop: CancellationToken,
     /// When a script last ran to find out whether this sidecar is ready.
     ready_at: Arc<Mutex<Option<Instant>>>,
 }
@@ -67,7 +70,8 @@ impl App {
     /// Calls that hang are answered when `stop` is cancelled.
     pub fn with_settings(store: Store, settings: &Settings, stop: CancellationToken) -> Self {
         Self {
-            presences: Presences::new(store.clone(), stop),
+            presences: Presences::new(store.clone(), stop.clone()),
+            stop,
             store,
             metrics: Arc::new(Metrics::new()),
             answer_timeout: Duration::from_millis(settings.answer_timeout_ms),
@@ -157,17 +161,21 @@ pub(crate) fn router(state: App, door: &Door) -> Router {
     for api in Api::ALL.into_iter().filter(|api| door.serves.contains(api)) {
         router = router.merge(guard::guarded(routes(api), api, door, &state));
     }
-    router
-        .route("/healthz", get(health::healthz))
-        .route(
-            "/readyz",
-            get(health::readyz).layer(Extension(Arc::new(door.clone()))),
-        )
-        .fallback(async || ApiError::NoSuchPath)
-        .method_not_allowed_fallback(async || ApiError::NoSuchMethod)
+    let router = router.route("/healthz", get(health::healthz)).route(
+        "/readyz",
+        get(health::readyz).layer(Extension(Arc::new(door.clone()))),
+    );
+    answering(router)
         .layer(from_fn(request_id::identify))
         .layer(marked)
         .with_state(state)
+}
+
+/// What has no route is answered, too.
+fn answering(router: Router<App>) -> Router<App> {
+    router
+        .fallback(async || ApiError::NoSuchPath)
+        .method_not_allowed_fallback(async || ApiError::NoSuchMethod)
 }
 
 fn routes(api: Api) -> Router<App> {
@@ -181,6 +189,7 @@ fn routes(api: Api) -> Router<App> {
             .route(BIND_PATH, post(bind::bind))
             .route(RENEW_PATH, post(renew::renew))
             .route(PRESENCE_PATH, get(presence::presence))
+            .route(LINE_PATH, post(line::line))
             .route(atomic::PATH, post(atomic::atomic)),
         Api::Worker => router
             .route(

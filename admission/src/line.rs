@@ -1,0 +1,169 @@
+//! The line to the sidecar, from the filter's end: whether it is up, and which calls on it are not answered yet. There
+//! is one at a time, and what cannot go by it goes by a call of its own.
+
+/// A line that broke is opened again after this, or twice as long as the last time if it was of no use meanwhile.
+const PAUSE_US: u64 = 1_000_000;
+const PAUSE_US_MAX: u64 = 64_000_000;
+/// A line that is not ready after this leads nowhere.
+const OPENING_US_MAX: u64 = 5_000_000;
+
+#[derive(Debug, PartialEq, Eq)]
+enum State {
+    Down {
+        until_us: u64,
+    },
+    /// The proxy knows it by this token; whether anybody answers is not known yet.
+    Opening {
+        token: u32,
+        until_us: u64,
+    },
+    Up {
+        token: u32,
+    },
+    /// The sidecar will end soon: what is asked is still answered.
+    Leaving {
+        token: u32,
+    },
+}
+
+#[derive(Debug)]
+struct Sent<T> {
+    number: u64,
+    call: T,
+    until_us: u64,
+}
+
+#[derive(Debug)]
+pub struct Line<T> {
+    state: State,
+    under_way: Vec<Sent<T>>,
+    numbers: u64,
+    pause_us: u64,
+}
+
+impl<T> Default for Line<T> {
+    fn default() -> Self {
+        Self {
+            state: State::Down { until_us: 0 },
+            under_way: Vec::new(),
+            numbers: 0,
+            pause_us: PAUSE_US,
+        }
+    }
+}
+
+impl<T> Line<T> {
+    /// Whether it is down, and may be opened.
+    pub fn may_open(&self, now_us: u64) -> bool {
+        matches!(self.state, State::Down { until_us } if now_us >= until_us)
+    }
+
+    pub fn opening(&mut self, token: u32, now_us: u64) {
+        let until_us = now_us.saturating_add(OPENING_US_MAX);
+        self.state = State::Opening { token, until_us };
+    }
+
+    /// A sidecar is at its end.
+    pub fn ready(&mut self, token: u32) {
+        if self.is(token) {
+            self.state = State::Up { token };
+        }
+    }
+
+    /// Where to ask now.
+    pub fn up(&self) -> Option<u32> {
+        match self.state {
+            State::Up { token } => Some(token),
+            State::Down { .. } | State::Opening { .. } | State::Leaving { .. } => None,
+        }
+    }
+
+    /// Whether this is the line that there is.
+    fn is(&self, other: u32) -> bool {
+        match self.state {
+            State::Opening { token, .. } | State::Up { token } | State::Leaving { token } => {
+                token == other
+            }
+            State::Down { .. } => false,
+        }
+    }
+
+    /// What the next call is known by: no two have the same.
+    pub fn next_number(&mut self) -> u64 {
+        self.numbers = self.numbers.saturating_add(1);
+        self.numbers
+    }
+
+    /// An answer is waited for until then.
+    pub fn sent(&mut self, number: u64, call: T, until_us: u64) {
+        self.under_way.push(Sent {
+            number,
+            call,
+            until_us,
+        });
+    }
+
+    /// Whether somebody waits for an answer over it.
+    pub fn is_busy(&self) -> bool {
+        !self.under_way.is_empty()
+    }
+
+    /// What was answered, if it was called on this line.
+    pub fn answered(&mut self, token: u32, number: u64) -> Option<T> {
+        if !self.is(token) {
+            return None;
+        }
+        let place = (self.under_way.iter()).position(|sent| sent.number == number)?;
+        self.pause_us = PAUSE_US;
+        Some(self.under_way.swap_remove(place).call)
+    }
+
+    pub fn leaving(&mut self, token: u32) {
+        if self.is(token) {
+            self.state = State::Leaving { token };
+        }
+    }
+
+    /// The line to hang up: nobody is to ask on it any more, and all are answered.
+    pub fn is_over(&self) -> Option<u32> {
+        match self.state {
+            State::Leaving { token } if !self.is_busy() => Some(token),
+            State::Leaving { .. }
+            | State::Opening { .. }
+            | State::Up { .. }
+            | State::Down { .. } => None,
+        }
+    }
+
+    /// The line to hang up: somebody has waited for so long that no answer will come.
+    pub fn is_dead(&self, now_us: u64) -> Option<u32> {
+        let overdue = |sent: &Sent<T>| now_us >= sent.until_us;
+        match self.state {
+            State::Opening { token, until_us } => (now_us >= until_us).then_some(token),
+            State::Up { token } | State::Leaving { token } => {
+                self.under_way.iter().any(overdue).then_some(token)
+            }
+            State::Down { .. } => None,
+        }
+    }
+
+    /// It could not be opened, or has ended; these will not be answered.
+    pub fn ended(&mut self, token: Option<u32>, now_us: u64) -> Vec<T> {
+        if token.is_some_and(|token| !self.is(token)) {
+            return Vec::new();
+        }
+        // One that was left in good order may be followed by the next at once.
+        let pause_us = match self.state {
+            State::Leaving { .. } => 0,
+            State::Opening { .. } | State::Up { .. } | State::Down { .. } => self.pause_us,
+        };
+        self.pause_us = self.pause_us.saturating_mul(2).min(PAUSE_US_MAX);
+        self.state = State::Down {
+            until_us: now_us.saturating_add(pause_us),
+        };
+        (self.under_way.drain(..).map(|sent| sent.call)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

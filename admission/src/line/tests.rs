@@ -1,0 +1,116 @@
+use super::*;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
+
+fn up(token: u32) -> Line<char> {
+    let mut line = Line::default();
+    line.opening(token, 0);
+    line.ready(token);
+    line
+}
+
+/// Calls, and is patient until then.
+fn call(line: &mut Line<char>, call: char, until_us: u64) -> u64 {
+    let number = line.next_number();
+    line.sent(number, call, until_us);
+    number
+}
+
+#[test]
+fn answers_find_who_called_in_any_order() {
+    let mut line = up(7);
+    let [a, b, c] = ['a', 'b', 'c'].map(|name| call(&mut line, name, 1));
+    assert_eq!(line.answered(7, b), Some('b'));
+    assert_eq!(line.answered(7, b), None);
+    assert_eq!(line.answered(7, c), Some('c'));
+    assert!(line.is_busy());
+    assert_eq!(line.answered(7, a), Some('a'));
+    assert!(!line.is_busy());
+}
+
+#[test]
+fn a_line_that_ends_leaves_those_without_an_answer() {
+    let mut line = up(7);
+    let a = call(&mut line, 'a', 1);
+    call(&mut line, 'b', 1);
+    line.answered(7, a);
+    assert_eq!(line.ended(Some(7), 0), ['b']);
+    assert_eq!(line.up(), None);
+}
+
+#[test]
+fn late_news_of_another_line_changes_nothing() {
+    let mut line = up(7);
+    let a = call(&mut line, 'a', 1);
+    line.ended(Some(7), 0);
+    line.opening(8, 0);
+    line.ready(8);
+    let b = call(&mut line, 'b', 1);
+    assert_ne!(a, b);
+    assert_eq!(line.answered(7, b), None);
+    line.leaving(7);
+    assert!(line.ended(Some(7), 0).is_empty());
+    assert_eq!(line.up(), Some(8));
+}
+
+#[test]
+fn a_line_is_up_when_a_sidecar_says_so_and_is_not_waited_for_for_ever() {
+    let mut line: Line<char> = Line::default();
+    line.opening(7, 1000);
+    assert!(!line.may_open(u64::MAX));
+    line.ready(6);
+    assert_eq!((line.up(), line.is_over()), (None, None));
+    assert_eq!(line.is_dead(1000 + OPENING_US_MAX - 1), None);
+    assert_eq!(line.is_dead(1000 + OPENING_US_MAX), Some(7));
+    line.ready(7);
+    assert_eq!((line.up(), line.is_dead(u64::MAX)), (Some(7), None));
+}
+
+#[test]
+fn a_line_that_breaks_again_and_again_is_tried_less_and_less() {
+    let mut line = Line::default();
+    let mut now_us = 0;
+    for pause_us in [1_000_000, 2_000_000, 4_000_000] {
+        assert!(line.may_open(now_us));
+        line.ended(None, now_us);
+        assert!(!line.may_open(now_us + pause_us - 1));
+        now_us += pause_us;
+    }
+    for _ in 0..20 {
+        line.ended(None, now_us);
+    }
+    assert!(line.may_open(now_us + PAUSE_US_MAX));
+    // An answer makes up for all of it.
+    line.opening(1, now_us);
+    line.ready(1);
+    let number = call(&mut line, 'a', u64::MAX);
+    line.answered(1, number);
+    line.ended(Some(1), now_us);
+    assert!(line.may_open(now_us + PAUSE_US));
+}
+
+#[test]
+fn a_line_is_dead_when_an_answer_does_not_come_in_time() {
+    let mut line = up(7);
+    assert_eq!(line.is_dead(u64::MAX), None);
+    call(&mut line, 'a', 2000);
+    call(&mut line, 'b', 1000);
+    assert_eq!(line.is_dead(999), None);
+    assert_eq!(line.is_dead(1000), Some(7));
+    line.leaving(7);
+    assert_eq!(line.is_dead(1000), Some(7));
+    line.ended(Some(7), 0);
+    assert_eq!(line.is_dead(u64::MAX), None);
+}
+
+#[test]
+fn a_sidecar_that_leaves_answers_first_and_the_next_line_waits_for_nothing() {
+    let mut line = up(7);
+    let a = call(&mut line, 'a', 1);
+    line.leaving(7);
+    assert_eq!((line.up(), line.is_over()), (None, None));
+    assert_eq!(line.answered(7, a), Some('a'));
+    assert_eq!(line.is_over(), Some(7));
+    assert!(line.ended(Some(7), 5).is_empty());
+    assert!(line.may_open(5));
+}

@@ -1,0 +1,107 @@
+//! The line to the sidecar. A message on it costs Envoy a fraction of a call of its own, so what is said often goes by
+//! it: questions that need no trace, and deliveries. While there is none, they go by calls. It is opened once a call is
+//! answered: then there is a sidecar, and Envoy knows which.
+
+use crate::root::{Call, Root};
+use crate::sidecar::{ANSWER_BYTES_MAX, Message, Reply};
+use crate::vm::Vm;
+use crate::{host, sidecar};
+use admission::message::{LineAnswer, LineCall};
+use std::time::Duration;
+
+/// Between two looks at the line while somebody waits for an answer: nobody else notices that none comes.
+const WATCH: Duration = Duration::from_millis(25);
+
+impl Root {
+    pub(crate) fn open_line(&mut self, vm: &Vm, now_us: u64) {
+        if !self.line.may_open(now_us) {
+            return;
+        }
+        match sidecar::open_line(vm) {
+            Ok(token) => self.line.opening(token, now_us),
+            Err(_) => self.line_ended(vm, None, now_us),
+        }
+    }
+
+    /// On the line, or by a call of its own if that cannot be.
+    pub(crate) fn say(&mut self, vm: &Vm, message: &Message, call: Call, now_us: u64) {
+        let Some(token) = self.line.up() else {
+            return self.post(vm, message, call, now_us);
+        };
+        let number = self.line.next_number();
+        let line_call = LineCall {
+            number,
+            path: message.path,
+            body: &message.body,
+        };
+        match host::say(token, &line_call.write()) {
+            Ok(()) => {
+                let patience_us = u64::try_from(message.timeout.as_micros()).unwrap_or(u64::MAX);
+                let until_us = now_us.saturating_add(patience_us);
+                self.line.sent(number, call, until_us);
+                self.watch_line(vm);
+            }
+            Err(_) => {
+                self.hang_up(vm, token, now_us);
+                self.post(vm, message, call, now_us);
+            }
+        }
+    }
+
+    pub(crate) fn hear(&mut self, vm: &Vm, token: u32) {
+        let message = host::heard(ANSWER_BYTES_MAX).unwrap_or_default();
+        match LineAnswer::read(&message) {
+            Some(LineAnswer::Ready) => self.line.ready(token),
+            Some(LineAnswer::Answer {
+                number,
+                status,
+                body,
+            }) => {
+                let reply = Reply::on_line(status, body);
+                let call = self.line.answered(token, number);
+                // This sidecar cannot answer, perhaps for want of a Redis. Calls go where Envoy's health checks say,
+                // and find another if there is one.
+                if let Reply::Nothing = reply {
+                    self.line.leaving(token);
+                }
+                if let Some(call) = call {
+                    self.settle(vm, call, &reply, host::now_us());
+                }
+            }
+            // What no sidecar says is as good: whoever called is answered, or has waited for long enough soon.
+            Some(LineAnswer::Leaving) | None => self.line.leaving(token),
+        }
+        self.watch_line(vm);
+    }
+
+    /// Somebody waits for an answer, or the line is to be hung up. Not at once: more may have come with the message that
+    /// says so, and Envoy would look for whom to tell it where nobody is.
+    pub(crate) fn watch_line(&self, vm: &Vm) {
+        if self.line.is_busy() || self.line.is_over().is_some() {
+            vm.tick_within(WATCH);
+        }
+    }
+
+    pub(crate) fn look_at_line(&mut self, vm: &Vm, now_us: u64) {
+        let over = self.line.is_over();
+        if let Some(token) = over.or_else(|| self.line.is_dead(now_us)) {
+            self.hang_up(vm, token, now_us);
+        }
+    }
+
+    fn hang_up(&mut self, vm: &Vm, token: u32, now_us: u64) {
+        host::hang_up(token);
+        self.line_ended(vm, Some(token), now_us);
+    }
+
+    pub(crate) fn line_ended(&mut self, vm: &Vm, token: Option<u32>, now_us: u64) {
+        let unanswered = self.line.ended(token, now_us);
+        if unanswered.is_empty() {
+            return;
+        }
+        for call in unanswered {
+            self.unsent(vm, call, now_us);
+        }
+        vm.call_root_for_asks(now_us);
+    }
+}

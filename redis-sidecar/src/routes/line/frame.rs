@@ -1,0 +1,98 @@
+//! gRPC's framing: before each message a byte that says whether it is compressed, which ours never are, and its length
+//! in four.
+
+use super::super::App;
+use super::super::extract::BODY_BYTES_MAX;
+use crate::doors::crowd::{Crowd, Room};
+use axum::body::{Body, Bytes};
+use http_body_util::BodyExt;
+use tokio::time::{Instant, timeout_at};
+
+const HEAD_BYTES: usize = 5;
+/// The largest body of a call, and a line of text before it.
+const MESSAGE_BYTES_MAX: usize = BODY_BYTES_MAX + 256;
+
+/// What was sent is no message, too large, or took too long.
+#[derive(Debug)]
+pub(super) struct Broken;
+
+pub(super) fn of(message: &[u8]) -> Bytes {
+    let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
+    [&[0], &length.to_be_bytes()[..], message].concat().into()
+}
+
+/// The messages of a body, one by one as they come.
+pub(super) struct Messages {
+    body: Body,
+    app: App,
+    read: Vec<u8>,
+    /// For what is read and no whole message yet, and until when that may take.
+    room: Room,
+    deadline: Option<Instant>,
+}
+
+impl Messages {
+    pub(super) fn of(body: Body, app: App) -> Self {
+        Self {
+            body,
+            app,
+            read: Vec::new(),
+            room: Crowd::empty_body(),
+            deadline: None,
+        }
+    }
+
+    /// None when the body has ended. May be dropped while it waits, and called again.
+    pub(super) async fn next(&mut self) -> Result<Option<Vec<u8>>, Broken> {
+        loop {
+            if let Some(message) = self.whole()? {
+                return Ok(Some(message));
+            }
+            let frame = match self.deadline {
+                None => self.body.frame().await,
+                Some(deadline) => {
+                    let frame = timeout_at(deadline, self.body.frame()).await;
+                    frame.map_err(|_| Broken)?
+                }
+            };
+            let Some(frame) = frame else {
+                return if self.read.is_empty() {
+                    Ok(None)
+                } else {
+                    Err(Broken)
+                };
+            };
+            if let Ok(piece) = frame.map_err(|_| Broken)?.into_data() {
+                let grown = self.app.crowd.grow(&mut self.room, piece.len());
+                grown.map_err(|_| Broken)?;
+                self.read.extend_from_slice(&piece);
+                // Whoever begins a message is to end it.
+                let patience = self.app.crowd.body_timeout;
+                self.deadline
+                    .get_or_insert_with(|| Instant::now() + patience);
+            }
+        }
+    }
+
+    /// The first message of what was read, if all of it is there.
+    fn whole(&mut self) -> Result<Option<Vec<u8>>, Broken> {
+        let Some((head, rest)) = self.read.split_first_chunk::<HEAD_BYTES>() else {
+            return Ok(None);
+        };
+        let [compressed, length @ ..] = *head;
+        let length = usize::try_from(u32::from_be_bytes(length)).map_err(|_| Broken)?;
+        if compressed != 0 || length > MESSAGE_BYTES_MAX {
+            return Err(Broken);
+        }
+        let Some(message) = rest.get(..length) else {
+            return Ok(None);
+        };
+        let message = message.to_vec();
+        self.read.drain(..HEAD_BYTES + length);
+        self.deadline = None;
+        if self.read.is_empty() {
+            self.room = Crowd::empty_body();
+        }
+        Ok(Some(message))
+    }
+}
