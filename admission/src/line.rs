@@ -4,6 +4,9 @@
 /// A line that broke is opened again after this, or twice as long as the last time if it was of no use meanwhile.
 const PAUSE_US: u64 = 1_000_000;
 const PAUSE_US_MAX: u64 = 64_000_000;
+/// A line is left after this, and the next leads to whichever sidecar is the first by then: a spare is not asked for
+/// ever, because it was asked once.
+const AGE_US_MAX: u64 = 5_000_000;
 /// A line that is not ready after this leads nowhere.
 const OPENING_US_MAX: u64 = 5_000_000;
 
@@ -19,8 +22,9 @@ enum State {
     },
     Up {
         token: u32,
+        until_us: u64,
     },
-    /// The sidecar will end soon: what is asked is still answered.
+    /// Nothing more is asked on it, and what was is still answered: its sidecar will end, or it is old.
     Leaving {
         token: u32,
     },
@@ -64,16 +68,26 @@ impl<T> Line<T> {
     }
 
     /// A sidecar is at its end.
-    pub fn ready(&mut self, token: u32) {
+    pub fn ready(&mut self, token: u32, now_us: u64) {
         if self.is(token) {
-            self.state = State::Up { token };
+            let until_us = now_us.saturating_add(AGE_US_MAX);
+            self.state = State::Up { token, until_us };
+        }
+    }
+
+    /// Leaves it, if it is old.
+    pub fn age(&mut self, now_us: u64) {
+        if let State::Up { token, until_us } = self.state
+            && now_us >= until_us
+        {
+            self.state = State::Leaving { token };
         }
     }
 
     /// Where to ask now.
     pub fn up(&self) -> Option<u32> {
         match self.state {
-            State::Up { token } => Some(token),
+            State::Up { token, .. } => Some(token),
             State::Down { .. } | State::Opening { .. } | State::Leaving { .. } => None,
         }
     }
@@ -81,7 +95,7 @@ impl<T> Line<T> {
     /// Whether this is the line that there is.
     fn is(&self, other: u32) -> bool {
         match self.state {
-            State::Opening { token, .. } | State::Up { token } | State::Leaving { token } => {
+            State::Opening { token, .. } | State::Up { token, .. } | State::Leaving { token } => {
                 token == other
             }
             State::Down { .. } => false,
@@ -140,7 +154,7 @@ impl<T> Line<T> {
         let overdue = |sent: &Sent<T>| now_us >= sent.until_us;
         match self.state {
             State::Opening { token, until_us } => (now_us >= until_us).then_some(token),
-            State::Up { token } | State::Leaving { token } => {
+            State::Up { token, .. } | State::Leaving { token } => {
                 self.under_way.iter().any(overdue).then_some(token)
             }
             State::Down { .. } => None,

@@ -51,7 +51,7 @@ impl Root {
     pub(crate) fn hear(&mut self, vm: &Vm, token: u32) {
         let message = host::heard(ANSWER_BYTES_MAX).unwrap_or_default();
         match LineAnswer::read(&message) {
-            Some(LineAnswer::Ready) => self.line.ready(token),
+            Some(LineAnswer::Ready) => self.line.ready(token, host::now_us()),
             Some(LineAnswer::Answer {
                 number,
                 status,
@@ -83,6 +83,7 @@ impl Root {
     }
 
     pub(crate) fn look_at_line(&mut self, vm: &Vm, now_us: u64) {
+        self.line.age(now_us);
         let over = self.line.is_over();
         if let Some(token) = over.or_else(|| self.line.is_dead(now_us)) {
             self.hang_up(vm, token, now_us);

@@ -5,7 +5,7 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 fn up(token: u32) -> Line<char> {
     let mut line = Line::default();
     line.opening(token, 0);
-    line.ready(token);
+    line.ready(token, 0);
     line
 }
 
@@ -44,7 +44,7 @@ fn late_news_of_another_line_changes_nothing() {
     let a = call(&mut line, 'a', 1);
     line.ended(Some(7), 0);
     line.opening(8, 0);
-    line.ready(8);
+    line.ready(8, 0);
     let b = call(&mut line, 'b', 1);
     assert_ne!(a, b);
     assert_eq!(line.answered(7, b), None);
@@ -58,11 +58,11 @@ fn a_line_is_up_when_a_sidecar_says_so_and_is_not_waited_for_for_ever() {
     let mut line: Line<char> = Line::default();
     line.opening(7, 1000);
     assert!(!line.may_open(u64::MAX));
-    line.ready(6);
+    line.ready(6, 0);
     assert_eq!((line.up(), line.is_over()), (None, None));
     assert_eq!(line.is_dead(1000 + OPENING_US_MAX - 1), None);
     assert_eq!(line.is_dead(1000 + OPENING_US_MAX), Some(7));
-    line.ready(7);
+    line.ready(7, 0);
     assert_eq!((line.up(), line.is_dead(u64::MAX)), (Some(7), None));
 }
 
@@ -82,7 +82,7 @@ fn a_line_that_breaks_again_and_again_is_tried_less_and_less() {
     assert!(line.may_open(now_us + PAUSE_US_MAX));
     // An answer makes up for all of it.
     line.opening(1, now_us);
-    line.ready(1);
+    line.ready(1, now_us);
     let number = call(&mut line, 'a', u64::MAX);
     line.answered(1, number);
     line.ended(Some(1), now_us);
@@ -113,4 +113,18 @@ fn a_sidecar_that_leaves_answers_first_and_the_next_line_waits_for_nothing() {
     assert_eq!(line.is_over(), Some(7));
     assert!(line.ended(Some(7), 5).is_empty());
     assert!(line.may_open(5));
+}
+
+#[test]
+fn an_old_line_is_left_for_another() {
+    let mut line = up(7);
+    let a = call(&mut line, 'a', u64::MAX);
+    line.age(AGE_US_MAX - 1);
+    assert_eq!(line.up(), Some(7));
+    line.age(AGE_US_MAX);
+    assert_eq!((line.up(), line.is_over()), (None, None));
+    assert_eq!(line.answered(7, a), Some('a'));
+    assert_eq!(line.is_over(), Some(7));
+    line.ended(Some(7), AGE_US_MAX);
+    assert!(line.may_open(AGE_US_MAX));
 }
