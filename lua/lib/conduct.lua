@@ -19,8 +19,7 @@ local function new_conduct()
     last_pings = 0, level = 0, second = 0, changed = false }
 end
 
-local function unpack_conduct(text)
-  local conduct = new_conduct()
+local function unpack_conduct(text, conduct)
   conduct.karma, conduct.member, conduct.period, conduct.times, conduct.time_us, conduct.row,
     conduct.half, conduct.good, conduct.warnings, conduct.hard, conduct.pings, conduct.last_good,
     conduct.last_warnings, conduct.last_hard, conduct.last_pings, conduct.level, conduct.second =
@@ -39,9 +38,14 @@ end
 function Conduct.of(worker)
   local conduct = worker.conduct
   if not conduct then
-    conduct = worker.inputs == '' and new_conduct() or unpack_conduct(worker.inputs)
-    conduct.changed = worker.inputs == ''
-    worker.conduct = conduct
+    local is_new = worker.inputs == ''
+    if is_new then
+      conduct = new_conduct()
+    else
+      conduct = unpack_conduct(worker.inputs, worker.former_conduct or new_conduct())
+    end
+    conduct.changed = is_new
+    worker.conduct, worker.former_conduct = conduct, false
   end
   return conduct
 end

@@ -65,6 +65,7 @@ local function unknown()
   return { known = false, beat = Holder.UNHEARD, settled = Holder.new_part(0), young = {},
     presence = 0, open = 0, closed_at = 0, beaten_at = 0, vouched_at = 0, reclaimed_at = 0, cause = 0,
     quarantined = 0, reported = 0, proxy = '', state = false, changed = false, counted = false, leases = false,
+    kept_as = false, kept_by = 0,
     puts = {}, put_count = 0, drops = {}, drop_count = 0 }
 end
 

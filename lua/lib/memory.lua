@@ -6,37 +6,42 @@
 
 local Memory = {}
 
--- About 2 kB each. When so many are kept, all are forgotten, and read anew.
-local RECORDS_MAX = 4096
+-- About 2 kB each. When so many are kept, all are forgotten, and read anew. Few, because what is kept costs more than
+-- it saves once it does not fit into the processor's caches, through which Lua's collector walks all of it.
+Memory.RECORDS_MAX = 128
 
--- By key and field: record; text, false while somebody may have changed it; call, the last that had it.
+-- By key and field. A record has kept_as, the text, false while somebody may have changed it, and kept_by, the last
+-- call that had it.
 local kept, count, call = {}, 0, 0
+
+-- How often all were forgotten.
+Memory.losses = 0
 
 -- Another call begins.
 function Memory.begin()
   call = call + 1
-  if count >= RECORDS_MAX then
-    kept, count = {}, 0
+  if count >= Memory.RECORDS_MAX then
+    kept, count, Memory.losses = {}, 0, Memory.losses + 1
   end
 end
 
 -- The record that this call has had already, or nil.
 function Memory.held(key, field)
   local fields = kept[key]
-  local entry = fields and fields[field]
-  if entry and entry.call == call then
-    entry.text = false
-    return entry.record
+  local record = fields and fields[field]
+  if record and record.kept_by == call then
+    record.kept_as = false
+    return record
   end
 end
 
 -- The record that was packed to this text, or nil.
 function Memory.take(key, field, text)
   local fields = kept[key]
-  local entry = fields and fields[field]
-  if entry and text and entry.text == text then
-    entry.text, entry.call = false, call
-    return entry.record
+  local record = fields and fields[field]
+  if record and text and record.kept_as == text then
+    record.kept_as, record.kept_by = false, call
+    return record
   end
 end
 
@@ -47,15 +52,11 @@ function Memory.keep(key, field, text, record)
     fields = {}
     kept[key] = fields
   end
-  local entry = fields[field]
-  if entry and entry.record == record then
-    entry.text = text
-  elseif entry then
-    entry.text, entry.record, entry.call = text, record, call
-  else
-    fields[field] = { text = text, record = record, call = call }
+  if not fields[field] then
     count = count + 1
   end
+  fields[field] = record
+  record.kept_as, record.kept_by = text, call
 end
 
 return Memory

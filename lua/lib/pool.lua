@@ -25,7 +25,8 @@ local function new_head()
     clock = 0, wall = 0, seq = 0, connections = 0, admitted_at = 0, interval_ms = 0, fired = 0, dice = 0,
     rate = { at = 0, used = 0, over = false },
     births = 0, open = 0, at_limit = 0, recycles = 0, overlaps = 0, recycle_ms = 0, rebuild = 0, rebuild_at = 0,
-    holders = 0, quarantined = 0, lost_at = 0, sweep_at = 0, fresh = 0, rest = false }
+    holders = 0, quarantined = 0, lost_at = 0, sweep_at = 0, fresh = 0, rest = false,
+    kept_as = false, kept_by = 0 }
 end
 
 local function unpack_head(text)

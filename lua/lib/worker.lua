@@ -41,14 +41,35 @@ function Worker.new(id)
     ejected_until = 0, open = 0, at_limit = 0, eligible = 0, clock = 0, scores = Worker.unranked(),
     previous = 0, sessions = Worker.UNTOLD, bound = 0, prefix = '', incarnation = '', address = '',
     inputs = '', origin = '', owner = '', rest = false,
-    -- What belongs to one call; whole from the beginning, as in Pool.
+    -- What belongs to one call; whole from the beginning, as in Pool. former_conduct: a table to use again.
     field = Worker.RECORD .. id, report = false, learned = false, unsaved = false, face = false,
-    face_text = false, conduct = false, load = false,
+    face_text = false, conduct = false, former_conduct = false, load = false, kept_as = false, kept_by = 0,
   }
 end
 
+-- Tables to unpack into: to lay one out costs a good part of a read. So many are in use; as soon as all records are
+-- forgotten, none is.
+local tables, used, losses = {}, 0, 0
+
+local function table_for(id)
+  if losses ~= Memory.losses then
+    losses, used = Memory.losses, 0
+  end
+  used = used + 1
+  local worker = tables[used]
+  if worker then
+    worker.id, worker.field = id, Worker.RECORD .. id
+    return worker
+  end
+  worker = Worker.new(id)
+  if used <= Memory.RECORDS_MAX then
+    tables[used] = worker
+  end
+  return worker
+end
+
 local function unpack_worker(id, text)
-  local worker = Worker.new(id)
+  local worker = table_for(id)
   local scores = worker.scores
   local rest_at
   worker.active, worker.lifetime, worker.seq, worker.eligible, worker.clock, scores[1], scores[2], scores[3],
@@ -69,7 +90,7 @@ local TOTALS_BYTES = 48
 -- one of them says so: report.rest = nil.
 local function unpack_report(text)
   local report = { requests = 0, errors = 0, bytes_read = 0, bytes_written = 0, timed = 0, timed_us = 0,
-    rest = '' }
+    rest = '', kept_as = false, kept_by = 0 }
   if text then
     report.requests, report.errors, report.bytes_read, report.bytes_written, report.timed,
       report.timed_us = struct.unpack(TOTALS, text)
@@ -110,7 +131,10 @@ local function fetch(pool, id, field, with_report)
     worker = unpack_worker(id, text)
     Memory.keep(Keys.live, field, false, worker)
   end
-  worker.conduct, worker.load, worker.unsaved, worker.learned, worker.report = false, false, false, false, false
+  worker.load, worker.unsaved, worker.learned, worker.report = false, false, false, false
+  if worker.conduct then
+    worker.former_conduct, worker.conduct = worker.conduct, false
+  end
   if pool.shadow then
     worker.face, worker.face_text = false, face
   end

@@ -11,6 +11,7 @@ mod private_redis;
 use admission::id::{Address, Incarnation, PoolName, WorkerId};
 use admission::message::{HeartbeatRequest, RegisterRequest};
 use admission::policy::{Policy, Strategy};
+use futures_util::{TryStreamExt, stream};
 use private_redis::Redis;
 use redis_sidecar::library::{KeysOf, Library, Source, Verb};
 use redis_sidecar::plot::{Chart, Scale, Series};
@@ -19,15 +20,16 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 const SIZES: [usize; 4] = [10, 100, 1_000, 10_000];
 const ROUNDS: usize = 5;
-/// A round goes through the sizes as often, in bursts of as many questions: about a quarter of a second
-/// for an index. The scan gets as many as it can do.
-const BURSTS: usize = 3;
+/// A round goes through the sizes as often, in bursts of as many questions: about a tenth of a second
+/// for an index. The scan gets as many as it can do. All rounds together stay below three minutes.
+const BURSTS: usize = 2;
 const QUESTIONS: u64 = 5_000;
+const ENROLLED_AT_ONCE: usize = 64;
 const SEWT_BY_SIZE: &str = "sewt_by_size";
 const SCAN: &str = "source_scan";
 /// `round_robin` with another strategy in its shadow: one that ranks, and one that draws.
@@ -65,12 +67,18 @@ fn measure(redis: &Redis, subject: &Subject, questions: u64) -> Result<f64> {
         .arg(subject.keys.len().to_string())
         .args(&subject.keys)
         .arg("bench") // which server this is: lua/lib/keys.lua
-        .stderr(Stdio::null())
         .output()?;
     let text = String::from_utf8(output.stdout)?;
     let fields = text.lines().next_back().unwrap_or_default().split("\",\"");
     let rate = fields.into_iter().nth(1).unwrap_or_default();
-    let unread = |_| format!("redis-benchmark said {text:?}");
+    let said = || String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    let unread = |_| {
+        format!(
+            "{}: redis-benchmark said {text:?} {}",
+            subject.strategy,
+            said()
+        )
+    };
     Ok(rate.trim_matches('"').parse().map_err(unread)?)
 }
 
@@ -171,21 +179,11 @@ async fn index_subject(
     while store.apply_pools().await.is_err() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    for number in 0..workers {
-        let request = RegisterRequest {
-            address: Address::parse("10.0.0.1:80")?,
-            incarnation: Incarnation::parse("a")?,
-            max_concurrent: None,
-            weight: 1.0,
-            lifetime: None,
-            origin: None,
-        };
-        let worker = WorkerId::parse(&format!("worker-{number}"))?;
-        store.register(&pool, &worker, &request).await?;
-        if strategy == Strategy::Score {
-            store.heartbeat(&pool, &worker, &report()?).await?;
-        }
-    }
+    let numbers = stream::iter((0..workers).map(Ok));
+    let enrol = |number| enrol(&store, &pool, strategy, number);
+    numbers
+        .try_for_each_concurrent(ENROLLED_AT_ONCE, enrol)
+        .await?;
     let library = Library::new(&[CHOOSE]);
     load(redis, &["FUNCTION", "LOAD", "REPLACE", library.text()]).await?;
     Ok(Subject {
@@ -195,6 +193,23 @@ async fn index_subject(
         keys: redis_sidecar::pool_keys(&pool).into(),
         rates: Vec::new(),
     })
+}
+
+async fn enrol(store: &Store, pool: &PoolName, strategy: Strategy, number: usize) -> Result<()> {
+    let request = RegisterRequest {
+        address: Address::parse("10.0.0.1:80")?,
+        incarnation: Incarnation::parse("a")?,
+        max_concurrent: None,
+        weight: 1.0,
+        lifetime: None,
+        origin: None,
+    };
+    let worker = WorkerId::parse(&format!("worker-{number}"))?;
+    store.register(pool, &worker, &request).await?;
+    if strategy == Strategy::Score {
+        store.heartbeat(pool, &worker, &report()?).await?;
+    }
+    Ok(())
 }
 
 /// A worker with all its room free, for the strategy that chooses by it.

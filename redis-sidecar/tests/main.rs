@@ -13,6 +13,7 @@ mod atomic;
 mod audit;
 mod budget;
 mod check;
+mod choose;
 mod crowd;
 mod docs;
 mod doors;
