@@ -4,6 +4,8 @@
 mod charts;
 #[path = "page/sections.rs"]
 mod sections;
+#[path = "page/strategies.rs"]
+mod strategies;
 #[path = "page/table.rs"]
 mod table;
 
@@ -15,23 +17,31 @@ use serde_json::Value;
 use table::{Table, grouped};
 
 /// What the page tells of, in its order.
-const PARTS: [&str; 4] = ["proxy", "sidecar", "websocket", "scale"];
+const PARTS: [&str; 6] = ["proxy", "sidecar", "websocket", "scale", "choose", "sewt"];
 
-/// What the parts have kept.
+/// What the parts have kept. The last two are plain lists, without a machine and without claims.
 struct Kept {
     proxy: Value,
     sidecar: Value,
     websocket: Value,
     scale: Value,
+    choose: Value,
+    sewt: Value,
+}
+
+fn of(row: &Value, name: &str) -> f64 {
+    row[name].as_f64().unwrap_or(f64::NAN)
 }
 
 pub(crate) fn write() -> Result<Verdict, Failure> {
-    let [proxy, sidecar, websocket, scale] = PARTS.map(machine::kept);
+    let [proxy, sidecar, websocket, scale, choose, sewt] = PARTS.map(machine::kept);
     let kept = Kept {
         proxy: proxy?,
         sidecar: sidecar?,
         websocket: websocket?,
         scale: scale?,
+        choose: choose?,
+        sewt: sewt?,
     };
     let plots = paths::top().join("docs/plots");
     for (name, chart) in charts::all(&kept) {
@@ -45,6 +55,8 @@ pub(crate) fn write() -> Result<Verdict, Failure> {
         sections::sidecar(&kept.sidecar),
         sections::websocket(&kept.websocket),
         sections::scale(&kept.scale),
+        strategies::choose(&kept.choose),
+        strategies::sewt(&kept.sewt),
     ];
     std::fs::write(paths::top().join("docs/benchmarks.md"), page.join("\n"))?;
     Ok(Verdict::Met)
@@ -56,21 +68,28 @@ const INTRODUCTION: &str = "# What exactness costs
 would be used instead, measured in the same run, in turns, on the same machine. The machine's speed means nothing;
 the ratios do. Where several processes share few cores, CPU time says more than the clock: it is read from
 `/proc/PID/stat` of each process, and whoever asks is counted apart.
-
-`make bench-choose` and `make bench-sewt` measure strategies; their figures are in
-[architecture.md](architecture.md) and [choosing-a-strategy.md](choosing-a-strategy.md).
 ";
 
 fn machine_of(kept: &Kept) -> Result<String, Failure> {
     let machine: Machine = serde_json::from_value(kept.proxy["machine"].clone())?;
     let mut commands = Table::new(&["command", "writes", "load before it began"]);
-    let parts = [&kept.proxy, &kept.sidecar, &kept.websocket, &kept.scale];
+    let parts = [
+        &kept.proxy,
+        &kept.sidecar,
+        &kept.websocket,
+        &kept.scale,
+        &kept.choose,
+        &kept.sewt,
+    ];
     for (part, kept) in PARTS.into_iter().zip(parts) {
-        let load = kept["machine"]["load_before"].as_f64().unwrap_or(f64::NAN);
+        let load = match kept["machine"]["load_before"].as_f64() {
+            Some(load) => format!("{load:.1}"),
+            None => "not kept".into(),
+        };
         commands.row([
             format!("`make bench-{part}`"),
             format!("`target/bench/{part}.json`"),
-            format!("{load:.1}"),
+            load,
         ]);
     }
     Ok(format!(

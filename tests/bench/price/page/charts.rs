@@ -11,7 +11,51 @@ pub(super) fn all(kept: &Kept) -> Vec<(&'static str, Chart)> {
         ("bench-sidecar", sidecar(&kept.sidecar)),
         ("bench-scale", scale(&kept.scale)),
         ("bench-leases", leases(&kept.scale)),
+        ("bench-choose", choose(&kept.choose)),
+        ("bench-sewt", sewt(&kept.sewt)),
     ]
+}
+
+/// Those that a list tells of, each once, in its order.
+pub(super) fn strategies(rows: &Value) -> Vec<String> {
+    let rows = rows.as_array().into_iter().flatten();
+    let mut names: Vec<String> = rows
+        .filter_map(|row| row["strategy"].as_str().map(str::to_owned))
+        .collect();
+    names.dedup();
+    names
+}
+
+/// A line for each strategy of a list.
+fn by_strategy(rows: &Value, x: &str, y: &str) -> Vec<Series> {
+    let all = rows.as_array().cloned().unwrap_or_default();
+    let of = |name: String| {
+        let mine = all.iter().filter(|row| row["strategy"] == name.as_str());
+        line(&name, &mine.cloned().collect(), x, y)
+    };
+    strategies(rows).into_iter().map(of).collect()
+}
+
+fn choose(rows: &Value) -> Chart {
+    Chart {
+        title: "What a decision costs".into(),
+        x_label: "workers".into(),
+        y_label: "decisions per second".into(),
+        x_scale: Scale::Log,
+        y_scale: Scale::Log,
+        series: by_strategy(rows, "workers", "per_second"),
+    }
+}
+
+fn sewt(rows: &Value) -> Chart {
+    Chart {
+        title: "Mean latency on backends of unlike speed".into(),
+        x_label: "closed-loop clients".into(),
+        y_label: "mean, ms".into(),
+        x_scale: Scale::Log,
+        y_scale: Scale::Linear,
+        series: by_strategy(rows, "clients", "mean_ms"),
+    }
 }
 
 /// The doors of `make bench-proxy`, as its JSON names them.

@@ -1,12 +1,9 @@
 //! What each part's figures are, and what they mean to an operator.
 
 use super::charts::DOORS;
+use super::of;
 use super::table::{Table, grouped};
 use serde_json::Value;
-
-fn of(row: &Value, name: &str) -> f64 {
-    row[name].as_f64().unwrap_or(f64::NAN)
-}
 
 pub(super) fn proxy(figures: &Value) -> String {
     let mut table = Table::new(&[
