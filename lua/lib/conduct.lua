@@ -16,7 +16,7 @@ local LEVELS, SECONDS = 2 ^ 900, 2 ^ 800
 local function new_conduct()
   return { karma = 1, member = 0, period = 0, times = 0, time_us = 0, row = 0, half = 0, good = 0,
     warnings = 0, hard = 0, pings = 0, last_good = 0, last_warnings = 0, last_hard = 0,
-    last_pings = 0, level = 0, second = 0, changed = false }
+    last_pings = 0, level = 0, second = 0, text = '', changed = true }
 end
 
 local function unpack_conduct(text, conduct)
@@ -24,6 +24,7 @@ local function unpack_conduct(text, conduct)
     conduct.half, conduct.good, conduct.warnings, conduct.hard, conduct.pings, conduct.last_good,
     conduct.last_warnings, conduct.last_hard, conduct.last_pings, conduct.level, conduct.second =
     struct.unpack(CONDUCT, text)
+  conduct.text, conduct.changed = text, false
   return conduct
 end
 
@@ -34,19 +35,19 @@ local function pack_conduct(conduct)
     conduct.level, conduct.second)
 end
 
--- Whoever changes it says so: conduct.changed.
+-- Whoever changes it says so: conduct.changed. It stays unpacked, by the rule of lib/memory.lua: while the worker has
+-- the very text that it was packed to.
 function Conduct.of(worker)
-  local conduct = worker.conduct
-  if not conduct then
-    local is_new = worker.inputs == ''
-    if is_new then
-      conduct = new_conduct()
-    else
-      conduct = unpack_conduct(worker.inputs, worker.former_conduct or new_conduct())
-    end
-    conduct.changed = is_new
-    worker.conduct, worker.former_conduct = conduct, false
+  local conduct, text = worker.conduct, worker.inputs
+  if conduct and conduct.text == text then
+    return conduct
   end
+  if text == '' then
+    conduct = new_conduct()
+  else
+    conduct = unpack_conduct(text, conduct or new_conduct())
+  end
+  worker.conduct = conduct
   return conduct
 end
 
@@ -151,7 +152,8 @@ function Conduct.strategy(own)
       end
     end
     if conduct.changed then
-      worker.inputs, conduct.changed = pack_conduct(conduct), false
+      local text = pack_conduct(conduct)
+      worker.inputs, conduct.text, conduct.changed = text, text, false
     end
   end
 

@@ -55,10 +55,13 @@ local function note_ring(pool, worker, level)
   redis.call('HSET', Keys.pool, pool.levels_field, cmsgpack.pack(levels))
 end
 
+local function wind_from(pool, worker, time)
+  worker.clock = time - math.log(Dice.roll(pool)) / pool.strategy.pace(worker)
+end
+
 -- Starts from the time of the last ring: with an old clock it would ring too soon.
 function Dice.wind(pool, worker)
-  local wait = -math.log(Dice.roll(pool)) / pool.strategy.pace(worker)
-  worker.clock = last_ring(pool, worker) + wait
+  wind_from(pool, worker, last_ring(pool, worker))
 end
 
 -- The time left changes with the pace, and stays a fair draw.
@@ -78,10 +81,11 @@ function Dice.ring(pool, worker)
   local level = level_of and level_of(worker)
   if level then
     note_ring(pool, worker, level)
+    Dice.wind(pool, worker)
   else
     pool.fired = worker.clock
+    wind_from(pool, worker, worker.clock)
   end
-  Dice.wind(pool, worker)
 end
 
 -- All clocks are to be wound anew.

@@ -65,14 +65,20 @@ function Pool.found(dice)
   redis.call('HSET', Keys.live, 'head', pack_head(head))
 end
 
--- By pool: the mark of its policy, if its strategy keeps nothing for all workers and no other is in the shadow.
-local plain = {}
+-- By pool: the mark of its policy, if no other strategy is in the shadow; and whether its own keeps something for
+-- all workers.
+local unwatched, shares = {}, {}
 
 -- head, policy_mark, store_id; and what few pools have: shared, shadow_head, shadow_shared.
 local function read()
-  local mark = plain[Keys.live]
+  local mark = unwatched[Keys.live]
   if mark then
-    local stored = redis.call('HMGET', Keys.live, 'head', 'policy_mark', 'store_id')
+    local stored
+    if shares[Keys.live] then
+      stored = redis.call('HMGET', Keys.live, 'head', 'policy_mark', 'store_id', 'shared')
+    else
+      stored = redis.call('HMGET', Keys.live, 'head', 'policy_mark', 'store_id')
+    end
     if stored[2] == mark then
       return stored
     end
@@ -86,7 +92,8 @@ local function take_policy(pool, mark)
   local strategy = Strategies[policy.strategy]
   pool.policy_mark, pool.policy, pool.strategy = mark, policy, strategy
   pool.is_plain = not (strategy.shared or strategy.level_of or policy.shadow_strategy)
-  plain[Keys.live] = pool.is_plain and mark
+  unwatched[Keys.live] = not policy.shadow_strategy and mark
+  shares[Keys.live] = strategy.shared and true
   pool.shared, pool.levels, pool.ledger, pool.median_ms, pool.shadow = false, false, false, false, false
 end
 

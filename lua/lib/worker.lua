@@ -41,9 +41,9 @@ function Worker.new(id)
     ejected_until = 0, open = 0, at_limit = 0, eligible = 0, clock = 0, scores = Worker.unranked(),
     previous = 0, sessions = Worker.UNTOLD, bound = 0, prefix = '', incarnation = '', address = '',
     inputs = '', origin = '', owner = '', rest = false,
-    -- What belongs to one call; whole from the beginning, as in Pool. former_conduct: a table to use again.
+    -- What belongs to one call; whole from the beginning, as in Pool.
     field = Worker.RECORD .. id, report = false, learned = false, unsaved = false, face = false,
-    face_text = false, conduct = false, former_conduct = false, load = false, kept_as = false, kept_by = 0,
+    face_text = false, conduct = false, load = false, kept_as = false, kept_by = 0,
   }
 end
 
@@ -132,8 +132,8 @@ local function fetch(pool, id, field, with_report)
     Memory.keep(Keys.live, field, false, worker)
   end
   worker.load, worker.unsaved, worker.learned, worker.report = false, false, false, false
-  if worker.conduct then
-    worker.former_conduct, worker.conduct = worker.conduct, false
+  if worker.conduct and worker.conduct.changed then
+    worker.conduct.text = false -- a call that failed has changed it
   end
   if pool.shadow then
     worker.face, worker.face_text = false, face

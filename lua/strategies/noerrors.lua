@@ -4,7 +4,7 @@
 local NO_SUCCESS = 2 -- above any ratio
 
 local function ratio(pool, part, total)
-  local value = total > 0 and part / total or 0
+  local value = part / total
   return value > pool.policy.noerrors.tolerance and value or 0
 end
 
@@ -16,6 +16,9 @@ return Conduct.strategy({
     end
     local hard = conduct.hard + conduct.last_hard
     local bad = hard + conduct.warnings + conduct.last_warnings
+    if bad == 0 then
+      return 0, 0
+    end
     return ratio(pool, hard, good + bad), ratio(pool, bad, good + bad)
   end,
 
