@@ -23,7 +23,9 @@ fi
 missed=()
 for name in choose sewt proxy sidecar websocket scale; do
     printf '\n== %s\n' "$name"
+    began=$SECONDS
     part "$name" || missed+=("$name")
+    echo "$name took $((SECONDS - began)) s"
 done
 part page
 echo

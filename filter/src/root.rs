@@ -49,9 +49,13 @@ impl Root {
     /// Asks what is to be asked now.
     fn ask(&mut self, vm: &Vm, now_us: u64) {
         while let Some(group) = vm.next_asks(now_us) {
-            let traced = group.is_traced();
-            match sidecar::ask(vm, self.context, &group.asks) {
-                Ok(message) if traced => self.post(vm, &message, Call::Asks(group), now_us),
+            // Only a call can carry a trace.
+            let by_call = group.is_traced() || self.line.up().is_none();
+            match sidecar::ask(vm, &group.asks) {
+                Ok(mut message) if by_call => {
+                    message.follow(&group.asks, self.context);
+                    self.post(vm, &message, Call::Asks(group), now_us);
+                }
                 Ok(message) => self.say(vm, &message, Call::Asks(group), now_us),
                 Err(_) => vm.answer_group(self.context, group, Vec::new(), now_us),
             }

@@ -47,6 +47,16 @@ impl Message {
             traces: Vec::new(),
         })
     }
+
+    /// Becomes part of the trace of the stream that is asked for, if it is asked for alone.
+    pub(crate) fn follow(&mut self, asks: &[Ask], root: u32) {
+        if let [ask] = asks
+            && host::act_for(ask.stream).is_ok()
+        {
+            self.traces = traces();
+            let _ = host::act_for(root);
+        }
+    }
 }
 
 /// What came of it.
@@ -137,8 +147,8 @@ pub(crate) fn is_traced() -> bool {
     })
 }
 
-/// Asks for the leases of a group. A stream that is asked for alone is followed by its trace.
-pub(crate) fn ask(vm: &Vm, root: u32, asks: &[Ask]) -> Result<Message, Status> {
+/// Asks for the leases of a group.
+pub(crate) fn ask(vm: &Vm, asks: &[Ask]) -> Result<Message, Status> {
     let request = AdmitGroupRequest {
         pool: vm.config.pool.clone(),
         holder: vm.id.clone(),
@@ -146,14 +156,7 @@ pub(crate) fn ask(vm: &Vm, root: u32, asks: &[Ask]) -> Result<Message, Status> {
         redirect: vm.config.mode == Mode::Redirect,
         questions: asks.iter().map(|ask| ask.question.clone()).collect(),
     };
-    let mut message = Message::to(ADMIT_GROUP_PATH, &request, answer_timeout(vm))?;
-    if let [ask] = asks
-        && host::act_for(ask.stream).is_ok()
-    {
-        message.traces = traces();
-        let _ = host::act_for(root);
-    }
-    Ok(message)
+    Message::to(ADMIT_GROUP_PATH, &request, answer_timeout(vm))
 }
 
 fn traces() -> Vec<(&'static str, String)> {

@@ -44,7 +44,7 @@ pub(super) fn choose(rows: &Value) -> String {
          its shadow; `sewt_by_size` tells three sizes of requests apart.\n\n{table}\n\
          ![What a decision costs](plots/bench-choose.svg)\n\n\
          What it means to an operator: a decision costs as good as the same however many workers there are, so a pool may be as \
-         large as you like. A strategy in the shadow costs more than half of the decisions per second: try one where there \
+         large as you like. A strategy in the shadow costs half of the decisions per second or more: try one where there \
          is room. `make bench-choose` fails below 0.8 in the last column but one, and below 60 in the last (30 for `score` and \
          `sewt_by_size`, which rank a worker in three indexes; nothing is promised of shadows).\n"
     )
