@@ -20,6 +20,8 @@ if [ $# -gt 0 ]; then
     exit
 fi
 
+# So that no part's time is the compiler's.
+cargo bench --quiet --no-run --bench choose --bench sewt --bench price
 missed=()
 for name in choose sewt proxy sidecar websocket scale; do
     printf '\n== %s\n' "$name"
