@@ -31,8 +31,9 @@ if not remembered then
   redis.call('DEL', Keys.latencies)
 end
 local version = redis.call('HINCRBY', Keys.pool, 'policy_version', 1)
-redis.call('HSET', Keys.pool, 'policy_text', text)
+-- The text last: without it the same policy can be given again.
 redis.call('HSET', Keys.live, 'policy_mark', Policy.mark(version, text))
+redis.call('HSET', Keys.pool, 'policy_text', text)
 if redis.call('HEXISTS', Keys.live, 'head') == 0 then
   Pool.found(tonumber(ARGV[2]))
 end

@@ -24,10 +24,20 @@ enum State {
         token: u32,
         until_us: u64,
     },
-    /// Nothing more is asked on it, and what was is still answered: its sidecar will end, or it is old.
+    /// Nothing more is asked on it, and what was is still answered.
     Leaving {
         token: u32,
+        why: Why,
     },
+}
+
+/// Why a line is left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// Its sidecar will end, or it is old.
+    Time,
+    /// Its sidecar cannot answer, or does not make sense.
+    Trouble,
 }
 
 #[derive(Debug)]
@@ -69,7 +79,7 @@ impl<T> Line<T> {
 
     /// A sidecar is at its end.
     pub fn ready(&mut self, token: u32, now_us: u64) {
-        if self.is(token) {
+        if matches!(self.state, State::Opening { token: known, .. } if known == token) {
             let until_us = now_us.saturating_add(AGE_US_MAX);
             self.state = State::Up { token, until_us };
         }
@@ -80,7 +90,7 @@ impl<T> Line<T> {
         if let State::Up { token, until_us } = self.state
             && now_us >= until_us
         {
-            self.state = State::Leaving { token };
+            self.leave(token, Why::Time);
         }
     }
 
@@ -95,9 +105,9 @@ impl<T> Line<T> {
     /// Whether this is the line that there is.
     fn is(&self, other: u32) -> bool {
         match self.state {
-            State::Opening { token, .. } | State::Up { token, .. } | State::Leaving { token } => {
-                token == other
-            }
+            State::Opening { token, .. }
+            | State::Up { token, .. }
+            | State::Leaving { token, .. } => token == other,
             State::Down { .. } => false,
         }
     }
@@ -132,16 +142,17 @@ impl<T> Line<T> {
         Some(self.under_way.swap_remove(place).call)
     }
 
-    pub fn leaving(&mut self, token: u32) {
+    /// Asks nothing more on it.
+    pub fn leave(&mut self, token: u32, why: Why) {
         if self.is(token) {
-            self.state = State::Leaving { token };
+            self.state = State::Leaving { token, why };
         }
     }
 
-    /// The line to hang up: nobody is to ask on it any more, and all are answered.
+    /// The line to take leave of: nobody is to ask on it any more, and all are answered.
     pub fn is_over(&self) -> Option<u32> {
         match self.state {
-            State::Leaving { token } if !self.is_busy() => Some(token),
+            State::Leaving { token, .. } if !self.is_busy() => Some(token),
             State::Leaving { .. }
             | State::Opening { .. }
             | State::Up { .. }
@@ -154,7 +165,7 @@ impl<T> Line<T> {
         let overdue = |sent: &Sent<T>| now_us >= sent.until_us;
         match self.state {
             State::Opening { token, until_us } => (now_us >= until_us).then_some(token),
-            State::Up { token, .. } | State::Leaving { token } => {
+            State::Up { token, .. } | State::Leaving { token, .. } => {
                 self.under_way.iter().any(overdue).then_some(token)
             }
             State::Down { .. } => None,
@@ -166,12 +177,15 @@ impl<T> Line<T> {
         if token.is_some_and(|token| !self.is(token)) {
             return Vec::new();
         }
-        // One that was left in good order may be followed by the next at once.
-        let pause_us = match self.state {
-            State::Leaving { .. } => 0,
-            State::Opening { .. } | State::Up { .. } | State::Down { .. } => self.pause_us,
+        let in_good_order = match self.state {
+            State::Leaving { why, .. } => why == Why::Time && !self.is_busy(),
+            State::Opening { .. } | State::Up { .. } | State::Down { .. } => false,
         };
-        self.pause_us = self.pause_us.saturating_mul(2).min(PAUSE_US_MAX);
+        // The next may follow at once.
+        let pause_us = if in_good_order { 0 } else { self.pause_us };
+        if !in_good_order {
+            self.pause_us = self.pause_us.saturating_mul(2).min(PAUSE_US_MAX);
+        }
         self.state = State::Down {
             until_us: now_us.saturating_add(pause_us),
         };

@@ -8,7 +8,7 @@ mod renew;
 pub use group::{
     ADMIT_GROUP_PATH, AdmitGroupAnswer, AdmitGroupRequest, Answer, Decision, GROUP_MAX, Question,
 };
-pub use line::{LINE_METHOD, LINE_PATH, LINE_SERVICE, LineAnswer, LineCall};
+pub use line::{HolderWord, LINE_METHOD, LINE_PATH, LINE_SERVICE, LineAnswer, LineCall};
 pub use load::{LoadReport, ServingStatus};
 pub use renew::{
     HOLDER_HEADER, Held, POOL_HEADER, PRESENCE_HEADER, PRESENCE_PATH, Place, RENEW_PATH,
@@ -398,6 +398,9 @@ impl Advice {
         Self::ALL.into_iter().find(|advice| advice.as_str() == text)
     }
 }
+
+/// The word of a sidecar that has as much to do as it may.
+pub const OVERLOADED: &str = "overloaded";
 
 /// The body of every answer that is not a 2xx.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -183,6 +183,11 @@ pub(crate) fn say(line: u32, message: &[u8]) -> Result<(), Status> {
     hostcalls::send_grpc_stream_message(line, Some(message), false)
 }
 
+/// The same, and nothing more: the other end is to end the line.
+pub(crate) fn say_last(line: u32, message: &[u8]) -> Result<(), Status> {
+    hostcalls::send_grpc_stream_message(line, Some(message), true)
+}
+
 /// Ends a line, at once and without another word. Also for one that its other end has ended: until Envoy is told that
 /// the module is through with it, it keeps a pointer to what is no more.
 pub(crate) fn hang_up(line: u32) {

@@ -6,7 +6,8 @@ use crate::root::{Call, Root};
 use crate::sidecar::{ANSWER_BYTES_MAX, Message, Reply};
 use crate::vm::Vm;
 use crate::{host, sidecar};
-use admission::message::{LineAnswer, LineCall};
+use admission::line::Why;
+use admission::message::{HolderWord, LineAnswer, LineCall};
 use std::time::Duration;
 
 /// Between two looks at the line while somebody waits for an answer: nobody else notices that none comes.
@@ -60,21 +61,22 @@ impl Root {
                 let reply = Reply::on_line(status, body);
                 let call = self.line.answered(token, number);
                 // This sidecar cannot answer, perhaps for want of a Redis. Calls go where Envoy's health checks say,
-                // and find another if there is one.
-                if let Reply::Nothing = reply {
-                    self.line.leaving(token);
+                // and find another if there is one. One that merely has too much to do would have more with calls.
+                if matches!(reply, Reply::Nothing) && !sidecar::is_overloaded(body) {
+                    self.line.leave(token, Why::Trouble);
                 }
                 if let Some(call) = call {
                     self.settle(vm, call, &reply, host::now_us());
                 }
             }
-            // What no sidecar says is as good: whoever called is answered, or has waited for long enough soon.
-            Some(LineAnswer::Leaving) | None => self.line.leaving(token),
+            Some(LineAnswer::Leaving) => self.line.leave(token, Why::Time),
+            // No sidecar says this. Whoever called is answered, or has waited for long enough soon.
+            None => self.line.leave(token, Why::Trouble),
         }
         self.watch_line(vm);
     }
 
-    /// Somebody waits for an answer, or the line is to be hung up. Not at once: more may have come with the message that
+    /// Somebody waits for an answer, or the line is to be left. Not at once: more may have come with the message that
     /// says so, and Envoy would look for whom to tell it where nobody is.
     pub(crate) fn watch_line(&self, vm: &Vm) {
         if self.line.is_busy() || self.line.is_over().is_some() {
@@ -84,9 +86,18 @@ impl Root {
 
     pub(crate) fn look_at_line(&mut self, vm: &Vm, now_us: u64) {
         self.line.age(now_us);
-        let over = self.line.is_over();
-        if let Some(token) = over.or_else(|| self.line.is_dead(now_us)) {
+        if let Some(token) = self.line.is_over() {
+            self.take_leave(vm, token, now_us);
+        } else if let Some(token) = self.line.is_dead(now_us) {
             self.hang_up(vm, token, now_us);
+        }
+    }
+
+    /// The sidecar ends the line then, and Envoy tells so.
+    fn take_leave(&mut self, vm: &Vm, token: u32, now_us: u64) {
+        match host::say_last(token, &HolderWord::Leaving.write()) {
+            Ok(()) => self.line_ended(vm, Some(token), now_us),
+            Err(_) => self.hang_up(vm, token, now_us),
         }
     }
 

@@ -10,9 +10,9 @@ use admission::inspect;
 use admission::inventory::Delivery;
 use admission::message::{
     ADMIT_GROUP_PATH, AdmitGroupAnswer, AdmitGroupRequest, AffinityRequest, Answer, BIND_PATH,
-    BindAnswer, BindRequest, HOLDER_HEADER, LINE_METHOD, LINE_SERVICE, OBSERVE_PATH,
-    ObserveRequest, POOL_HEADER, PRESENCE_HEADER, PRESENCE_PATH, Question, RELEASE_PATH,
-    RENEW_PATH, ReleaseRequest, RenewRequest, SIDECAR_HEADER, SIDECAR_HEADER_VALUE,
+    BindAnswer, BindRequest, ErrorAnswer, HOLDER_HEADER, LINE_METHOD, LINE_SERVICE, OBSERVE_PATH,
+    OVERLOADED, ObserveRequest, POOL_HEADER, PRESENCE_HEADER, PRESENCE_PATH, Question,
+    RELEASE_PATH, RENEW_PATH, ReleaseRequest, RenewRequest, SIDECAR_HEADER, SIDECAR_HEADER_VALUE,
 };
 use proxy_wasm::types::{Bytes, Status};
 use serde::Serialize;
@@ -113,6 +113,11 @@ impl Reply {
         let group: AdmitGroupAnswer = self.decode()?;
         Some(group.answers)
     }
+}
+
+/// Whether a sidecar that gave no answer says that it has too much to do.
+pub(crate) fn is_overloaded(body: &[u8]) -> bool {
+    serde_json::from_slice::<ErrorAnswer>(body).is_ok_and(|it| it.error == OVERLOADED)
 }
 
 /// What is asked for the stream in effect.

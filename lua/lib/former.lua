@@ -110,7 +110,7 @@ function Former.give_back(lease, used)
   local lives = Former.lives(lease.worker)
   for _, life in ipairs(lives) do
     if life.birth == lease.birth then
-      life.active = life.active - 1
+      life.active = math.max(0, life.active - 1)
       life.bound = (life.bound or 0) - lease.bound
       life.lifetime = math.max(0, life.lifetime - (used and 0 or 1))
       write_former(lease.worker, lives)

@@ -63,6 +63,7 @@ local function speed_of(pool, conduct)
 end
 
 local function step(pool, ledger, worker, conduct)
+  conduct.changed = true
   if conduct.period == ledger.frozen_period and ledger.frozen_speed > 0 then
     local share = ledger.frozen_karma * speed_of(pool, conduct) / ledger.frozen_speed
     local karma = math.max(share, pool.policy.karma.floor)
@@ -71,7 +72,7 @@ local function step(pool, ledger, worker, conduct)
     conduct.karma = karma
     Dice.repace(pool, worker, pace)
   end
-  conduct.times, conduct.time_us, conduct.changed = 0, 0, true
+  conduct.times, conduct.time_us = 0, 0
 end
 
 local function join(ledger, conduct)

@@ -37,7 +37,8 @@ end
 -- A pool is named once while calls for it follow each other. What a call may have left exchanged, because
 -- an error ended it half-way (lib/shadow.lua), is put back for each.
 function Keys.name(keys, server)
-  if keys[1] ~= Keys.pool then
+  -- A call by hand with too few keys leaves some without a name.
+  if keys[1] ~= Keys.pool or not shadow_index[3] then
     name_pool(keys)
   end
   Keys.server = server

@@ -6,6 +6,9 @@ local Lease = {}
 -- it is counted under.
 local LEASE = '>dddBBBBc0Bc0'
 
+-- What a worker's record can keep of it. A worker that is never restarted may come as far; it stays there.
+local LIFETIME_MAX = 2 ^ 32 - 1
+
 -- Above any kind.
 local KINDS = 4
 
@@ -46,7 +49,9 @@ function Lease.take(pool, worker, holder, request, chosen)
   if bound ~= 0 then
     worker.bound, worker.rest = worker.bound + bound, false
   end
-  worker.lifetime = worker.lifetime + 1
+  if worker.lifetime < LIFETIME_MAX then
+    worker.lifetime = worker.lifetime + 1
+  end
   if worker.state == Worker.AVAILABLE and Worker.at_its_limit(pool, worker) then
     Worker.reach_limit(pool, worker)
   end
@@ -109,7 +114,7 @@ function Lease.give_back(pool, worker, lease, holder, seq, used)
   Client.leave(lease.client)
   pool.connections = pool.connections - 1
   if worker then
-    worker.active = worker.active - 1
+    worker.active = math.max(0, worker.active - 1)
     if lease.bound ~= 0 then
       worker.bound, worker.rest = worker.bound - lease.bound, false
     end

@@ -8,7 +8,7 @@ use serde_json::json;
 const CHOOSE: Verb = Verb {
     source: Source {
         name: "choose",
-        code: include_str!("../benches/choose.lua"),
+        code: include_str!("../benches/choose/choose.lua"),
     },
     flag: None,
     keys: KeysOf::Pool,

@@ -89,6 +89,11 @@ impl Sidecar {
         call(&self.socket(), token, method, path, body).await
     }
 
+    /// The tokens of a role as they are from now on.
+    pub(crate) fn replace_token(&self, name: &str, token: &str) {
+        std::fs::write(self.directory.path().join(name), token).expect("a file");
+    }
+
     pub(crate) async fn metric(&self, line: &str) -> bool {
         let metrics = self.call(Some(METRICS), "GET", "/metrics", "").await;
         metrics.body.as_str().unwrap().lines().any(|it| it == line)

@@ -1,5 +1,4 @@
-use crate::http::Api;
-use crate::support::{Pool, default_policy, eventually};
+use crate::support::{Api, Pool, default_policy};
 use admission::message::{AdmitAnswer, GROUP_MAX};
 use axum::http::StatusCode;
 use redis_sidecar::store::Store;
@@ -112,12 +111,6 @@ async fn answers_that_nobody_hears_leave_no_leases() {
     let answer = api.json("POST", "/v1/admit/group", asked).await;
     assert_eq!(answer.body["error"], "store_unavailable");
     api.pool.redis.go_on();
-    let unheard = "berth_unheard_total{pool=\"demo\"} 2";
-    eventually(async || {
-        let metrics = api.call("GET", "/metrics", "").await.body;
-        metrics.as_str().is_some_and(|text| text.contains(unheard))
-    })
-    .await;
-    eventually(async || api.pool.view().await.head.active == 0).await;
+    api.until_taken_back(2).await;
     assert_eq!(api.pool.worker("w1").await.lifetime, 0);
 }

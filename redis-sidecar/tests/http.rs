@@ -1,100 +1,12 @@
 //! The routes: what goes over the wire, and what is refused.
 
-use crate::openapi::{Called, assert_described};
-use crate::support::{Pool, ended, eventually, holder};
-use admission::message::{Release, SIDECAR_HEADER, SIDECAR_HEADER_VALUE, UNDER_WAY_MAX, Use};
+use crate::support::{Api, ended, holder};
+use admission::message::{Release, UNDER_WAY_MAX, Use};
 use admission::outcome::Outcome;
-use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
-use axum::response::Response;
-use http_body_util::BodyExt;
-use redis_sidecar::{App, app};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::time::Duration;
-use tower::ServiceExt;
-
-const BUDGET: Duration = Duration::from_secs(10);
-
-pub(crate) struct Answer {
-    pub(crate) status: StatusCode,
-    pub(crate) body: Value,
-    marked: bool,
-}
-
-pub(crate) struct Api {
-    pub(crate) pool: Pool,
-    router: Router,
-}
-
-impl Api {
-    pub(crate) async fn new() -> Self {
-        Self::with_budget(BUDGET).await
-    }
-
-    pub(crate) async fn with_budget(budget: Duration) -> Self {
-        let pool = Pool::with(|_| {}).await;
-        let router = app(App::new(pool.store.clone(), budget));
-        Self { pool, router }
-    }
-
-    pub(crate) async fn send(&self, request: Request<Body>) -> Response {
-        let answered = self.router.clone().oneshot(request).await;
-        answered.expect("an answer")
-    }
-
-    pub(crate) async fn call(&self, method: &str, path: &str, body: impl Into<Body>) -> Answer {
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header("content-type", "application/json")
-            .body(body.into())
-            .expect("a request");
-        let response = self.send(request).await;
-        let marked = response
-            .headers()
-            .get(SIDECAR_HEADER)
-            .is_some_and(|mark| mark == SIDECAR_HEADER_VALUE);
-        let status = response.status();
-        let content_type = response.headers().get("content-type").cloned();
-        let bytes = response
-            .into_body()
-            .collect()
-            .await
-            .expect("a body")
-            .to_bytes();
-        let body = serde_json::from_slice(&bytes)
-            .unwrap_or_else(|_| json!(String::from_utf8_lossy(&bytes)));
-        assert_described(&Called {
-            method,
-            path,
-            request: None,
-            status,
-            content_type: content_type
-                .as_ref()
-                .map_or("", |text| text.to_str().unwrap_or("")),
-            answer: &body,
-        });
-        Answer {
-            status,
-            body,
-            marked,
-        }
-    }
-
-    pub(crate) async fn json(&self, method: &str, path: &str, body: Value) -> Answer {
-        self.call(method, path, body.to_string()).await
-    }
-
-    pub(crate) async fn register(&self) -> Answer {
-        let body = json!({"address": "10.0.0.1:80", "incarnation": "a"});
-        self.json("PUT", "/v1/pools/demo/workers/w1", body).await
-    }
-
-    fn question(&self) -> Value {
-        serde_json::to_value(self.pool.question(&self.pool.mint())).expect("a question")
-    }
-}
 
 #[tokio::test]
 async fn a_lease_is_taken_and_given_back() {
@@ -145,12 +57,7 @@ async fn what_cannot_be_read_is_refused_with_a_reason() {
     let untyped = untyped
         .body(Body::from(api.question().to_string()))
         .expect("a request");
-    let answer = api
-        .router
-        .clone()
-        .oneshot(untyped)
-        .await
-        .expect("an answer");
+    let answer = api.send(untyped).await;
     assert_eq!(
         answer.status(),
         StatusCode::OK,
@@ -312,10 +219,7 @@ async fn ready_means_that_a_script_ran() {
     let api = Api::new().await;
     assert_eq!(api.call("GET", "/readyz", "").await.status, StatusCode::OK);
     api.pool.redis.stop();
-    let api = Api {
-        router: app(App::new(api.pool.store.clone(), Duration::from_millis(200))),
-        ..api
-    };
+    let api = Api::of(api.pool, Duration::from_millis(200));
     let answer = api.call("GET", "/readyz", "").await;
     assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
     assert!(
@@ -334,13 +238,7 @@ async fn an_answer_that_nobody_hears_leaves_no_lease() {
     let answer = api.json("POST", "/v1/admit", api.question()).await;
     assert_eq!(answer.body["error"], "store_unavailable");
     api.pool.redis.go_on();
-    let unheard = "berth_unheard_total{pool=\"demo\"} 1";
-    eventually(async || {
-        let metrics = api.call("GET", "/metrics", "").await.body;
-        metrics.as_str().is_some_and(|text| text.contains(unheard))
-    })
-    .await;
-    eventually(async || api.pool.view().await.head.active == 0).await;
+    api.until_taken_back(1).await;
     assert_eq!(api.pool.worker("w1").await.lifetime, 0);
 }
 

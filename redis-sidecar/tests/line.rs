@@ -2,9 +2,8 @@
 
 use crate::crowd::without_a_window;
 use crate::doors::{FILTER, Sidecar};
-use crate::http::Api;
-use crate::support::eventually;
-use admission::message::{LINE_PATH, LineAnswer, LineCall};
+use crate::support::{Api, eventually};
+use admission::message::{HolderWord, LINE_PATH, LineAnswer, LineCall};
 use axum::body::{Body, Bytes};
 use axum::http::{Request, StatusCode};
 use http_body_util::{BodyExt, StreamBody};
@@ -64,6 +63,18 @@ impl Line {
         let response = api.send(request).await;
         assert_eq!(response.status(), StatusCode::OK);
         Self::begun(say, response.into_body()).await
+    }
+
+    async fn to(sidecar: &Sidecar) -> Self {
+        let stream = UnixStream::connect(sidecar.socket()).await.unwrap();
+        let (mut peer, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+            .await
+            .expect("HTTP/2");
+        tokio::spawn(connection);
+        let (say, request) = opening();
+        let response = peer.send_request(request).await.expect("an answer");
+        assert_eq!(response.status(), StatusCode::OK);
+        Self::begun(say, Body::new(response.into_body())).await
     }
 
     async fn begun(say: mpsc::UnboundedSender<Vec<u8>>, answers: Body) -> Self {
@@ -185,7 +196,7 @@ async fn a_call_that_is_refused_leaves_the_line_as_it_is() {
         ("/v1/nothing", 404),
         ("/v1/presence", 405),
         ("/v1/pools", 404),
-        (LINE_PATH, 415),
+        (LINE_PATH, 404),
     ] {
         line.call(1, path, &json!({}));
         assert_eq!(line.answer().await.1, status, "{path}");
@@ -251,27 +262,13 @@ async fn answers_that_nobody_is_left_to_hear_leave_no_leases() {
     assert_eq!(line.answer().await.0, 2);
     drop(line);
     api.pool.redis.go_on();
-    let unheard = "berth_unheard_total{pool=\"demo\"} 2";
-    eventually(async || {
-        let metrics = api.call("GET", "/metrics", "").await.body;
-        metrics.as_str().is_some_and(|text| text.contains(unheard))
-    })
-    .await;
-    eventually(async || api.pool.view().await.head.active == 0).await;
+    api.until_taken_back(2).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sidecar_that_stops_says_so_and_answers_what_it_was_asked() {
     let sidecar = Sidecar::start(|_| {}).await;
-    let stream = UnixStream::connect(sidecar.socket()).await.unwrap();
-    let (mut peer, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
-        .await
-        .expect("HTTP/2");
-    tokio::spawn(connection);
-    let (say, request) = opening();
-    let response = peer.send_request(request).await.expect("an answer");
-    assert_eq!(response.status(), StatusCode::OK);
-    let mut line = Line::begun(say, Body::new(response.into_body())).await;
+    let mut line = Line::to(&sidecar).await;
     let stopping = tokio::spawn(sidecar.server.end());
     assert_eq!(line.hear().await, Heard::Leaving);
     line.call(1, "/v1/nothing", &json!({}));
@@ -279,6 +276,97 @@ async fn a_sidecar_that_stops_says_so_and_answers_what_it_was_asked() {
     line.end();
     assert_eq!(line.hear().await, Heard::End("0".into()));
     stopping.await.expect("a task").expect("an end");
+}
+
+#[tokio::test]
+async fn a_holder_that_takes_leave_is_answered_and_hears_the_end() {
+    let api = Api::new().await;
+    let mut line = Line::open(&api).await;
+    line.call(1, "/v1/nothing", &json!({}));
+    line.say(&framed(&HolderWord::Leaving.write()));
+    assert_eq!(line.answer().await.1, 404);
+    assert_eq!(line.hear().await, Heard::End("0".into()));
+}
+
+/// All bodies together have room for 64 MiB.
+#[tokio::test]
+async fn a_message_that_was_heard_takes_no_more_room() {
+    let api = Api::new().await;
+    let mut line = Line::open(&api).await;
+    let message = framed(format!("1 /x\n{}", " ".repeat(16 * 1024)).as_bytes());
+    // Each piece ends a message and begins the next, so that something is always under way.
+    line.say(&message[..1]);
+    let piece = [&message[1..], &message[..1]].concat();
+    for _ in 0..5000 {
+        line.say(&piece);
+        assert_eq!(line.answer().await.1, 404);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_begins_a_message_has_to_end_it() {
+    let sidecar = Sidecar::start(|settings| settings.limits.body_timeout_ms = 300).await;
+    let mut line = Line::to(&sidecar).await;
+    // The first of these is whole.
+    line.say(&[&framed(b"1 /x\n{}")[..], &[0]].concat());
+    assert_eq!(line.answer().await.1, 404);
+    assert_eq!(line.hear().await, Heard::End("3".into()));
+    sidecar.server.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn calls_beyond_what_a_holder_needs_wait_until_others_are_answered() {
+    const CALLS_MAX: u64 = 64;
+    let api = Api::new().await;
+    api.register().await;
+    let mut line = Line::open(&api).await;
+    api.pool.redis.stop();
+    for number in 1..=CALLS_MAX {
+        line.call(number, "/v1/admit/group", &questions(&api, [number]));
+    }
+    line.call(1000, "/v1/nothing", &json!({}));
+    let early = tokio::time::timeout(Duration::from_millis(300), line.hear()).await; // allow: the time itself is tested
+    assert!(early.is_err(), "{early:?}");
+    api.pool.redis.go_on();
+    let mut answered = Vec::new();
+    for _ in 0..=CALLS_MAX {
+        answered.push(line.answer().await.0);
+    }
+    answered.sort_unstable();
+    assert!(answered.into_iter().eq((1..=CALLS_MAX).chain([1000])));
+}
+
+#[tokio::test]
+async fn there_are_no_more_lines_than_a_fleet_has() {
+    const LINES_MAX: usize = 10_000;
+    let api = Api::new().await;
+    let mut lines = Vec::new();
+    for _ in 0..LINES_MAX {
+        lines.push(Line::open(&api).await);
+    }
+    let (_say, request) = opening();
+    let refused = api.send(request).await;
+    assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+    lines.pop();
+    eventually(async || api.send(opening().1).await.status() == StatusCode::OK).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_is_taken_away_opens_nothing_on_an_old_line() {
+    let sidecar = Sidecar::start(|_| {}).await;
+    let mut line = Line::to(&sidecar).await;
+    line.call(1, "/v1/admit", &json!({}));
+    assert_eq!(line.answer().await.1, 400);
+    sidecar.replace_token("filter", "another-0123456789abcdef0123456789abcdef");
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    loop {
+        line.call(2, "/v1/admit", &json!({}));
+        match line.answer().await.1 {
+            401 => break,
+            status => assert!(tokio::time::Instant::now() < deadline, "{status}"),
+        }
+    }
+    sidecar.server.end().await.unwrap();
 }
 
 /// HEADERS: POST, http, the authority a, a line's path, the filter's token and gRPC's kind.

@@ -1,4 +1,5 @@
-use crate::support::{Pool, default_policy, eventually};
+use crate::support::{Pool, default_policy, eventually, library};
+use admission::id::PoolName;
 use admission::message::DenyReason;
 use admission::policy::Policy;
 
@@ -101,4 +102,17 @@ async fn a_full_redis_still_takes_places_back() {
     pool.heartbeat("w1", "a").await;
     pool.reap().await;
     assert_eq!(pool.view().await.head.active, 0);
+}
+
+#[tokio::test]
+async fn a_call_by_hand_with_too_few_keys_harms_no_later_one() {
+    let pool = Pool::with(|_| {}).await;
+    let other = PoolName::parse("other").expect("a name");
+    let reap = library().function("reap");
+    let run_id = pool.redis.run_id().await;
+    let call = ["FCALL", &reap, "1", "ws:{other}:pool", &run_id];
+    pool.redis.refused(&call).await;
+    let policy = default_policy();
+    let applied = pool.store.apply(&other, &policy).await;
+    assert_eq!(applied.expect("a policy"), 1);
 }

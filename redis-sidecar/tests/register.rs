@@ -1,5 +1,6 @@
-use crate::support::{Pool, eventually, id};
-use admission::message::{Advice, DenyReason};
+use crate::support::{Pool, eventually, id, registration};
+use admission::message::{Advice, DenyReason, RegisterRequest};
+use admission::policy::Strategy;
 use redis_sidecar::view::WorkerState;
 
 #[tokio::test]
@@ -123,4 +124,24 @@ async fn a_former_life_that_was_removed_may_come_back() {
     pool.register("w1", "b").await;
     assert_eq!(pool.register("w1", "a").await.advice, Advice::Serve);
     pool.admit().await;
+}
+
+#[tokio::test]
+async fn a_worker_that_is_never_restarted_counts_up_to_what_can_be_kept() {
+    let pool = Pool::with(|policy| {
+        policy.strategy = Strategy::Random;
+        policy.max_concurrent = 3;
+        policy.max_lifetime = 0;
+    })
+    .await;
+    let told = RegisterRequest {
+        lifetime: Some(u64::from(u32::MAX) - 1),
+        ..registration("a", None, 1.0)
+    };
+    pool.register_as("w1", &told).await;
+    for _ in 1..=3 {
+        pool.admit().await;
+    }
+    let worker = pool.worker("w1").await;
+    assert_eq!((worker.active, worker.lifetime), (3, u64::from(u32::MAX)));
 }

@@ -2,6 +2,7 @@
 
 use crate::ports;
 use crate::wait::eventually;
+use nix::time::ClockId;
 use rustix::process::{
     Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit,
     set_parent_process_death_signal,
@@ -137,9 +138,13 @@ impl Process {
         fs::read_to_string(format!("/proc/{}/{name}", self.pid)).unwrap_or_default()
     }
 
-    /// The CPU time that all its threads have had so far, in steps of 10 ms.
+    /// The CPU time that all its threads have had so far, those that have ended among them.
     pub fn cpu(&self) -> Duration {
-        cpu_of(&self.kernel_file("stat"))
+        let pid = nix::unistd::Pid::from_raw(self.pid.as_raw_pid());
+        match ClockId::pid_cpu_clock_id(pid).and_then(ClockId::now) {
+            Ok(time) => time.into(),
+            Err(error) => panic!("{}: its CPU time cannot be read: {error}", self.name),
+        }
     }
 
     /// Its memory, in KiB: `VmRSS`, what it uses, or `VmData`, what it has asked for.
@@ -196,20 +201,10 @@ fn thread_state(stat: &str) -> Option<&str> {
 
 /// The CPU time of this very process.
 pub fn own_cpu() -> Duration {
-    cpu_of(&fs::read_to_string("/proc/self/stat").unwrap_or_default())
-}
-
-/// The 14th and 15th word of a stat line: time in programs and in the kernel, in hundredths of a second
-/// on every Linux.
-fn cpu_of(stat: &str) -> Duration {
-    let words = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-    let ticks = words.split_whitespace().skip(11).take(2);
-    Duration::from_millis(
-        ticks
-            .filter_map(|word| word.parse::<u64>().ok())
-            .sum::<u64>()
-            * 10,
-    )
+    match ClockId::CLOCK_PROCESS_CPUTIME_ID.now() {
+        Ok(time) => time.into(),
+        Err(error) => panic!("the CPU time of this process cannot be read: {error}"),
+    }
 }
 
 /// A test that is killed runs no destructor: the kernel ends its children.

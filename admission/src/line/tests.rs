@@ -48,7 +48,7 @@ fn late_news_of_another_line_changes_nothing() {
     let b = call(&mut line, 'b', 1);
     assert_ne!(a, b);
     assert_eq!(line.answered(7, b), None);
-    line.leaving(7);
+    line.leave(7, Why::Time);
     assert!(line.ended(Some(7), 0).is_empty());
     assert_eq!(line.up(), Some(8));
 }
@@ -97,7 +97,7 @@ fn a_line_is_dead_when_an_answer_does_not_come_in_time() {
     call(&mut line, 'b', 1000);
     assert_eq!(line.is_dead(999), None);
     assert_eq!(line.is_dead(1000), Some(7));
-    line.leaving(7);
+    line.leave(7, Why::Time);
     assert_eq!(line.is_dead(1000), Some(7));
     line.ended(Some(7), 0);
     assert_eq!(line.is_dead(u64::MAX), None);
@@ -107,7 +107,7 @@ fn a_line_is_dead_when_an_answer_does_not_come_in_time() {
 fn a_sidecar_that_leaves_answers_first_and_the_next_line_waits_for_nothing() {
     let mut line = up(7);
     let a = call(&mut line, 'a', 1);
-    line.leaving(7);
+    line.leave(7, Why::Time);
     assert_eq!((line.up(), line.is_over()), (None, None));
     assert_eq!(line.answered(7, a), Some('a'));
     assert_eq!(line.is_over(), Some(7));
@@ -127,4 +127,49 @@ fn an_old_line_is_left_for_another() {
     assert_eq!(line.is_over(), Some(7));
     line.ended(Some(7), AGE_US_MAX);
     assert!(line.may_open(AGE_US_MAX));
+}
+
+#[test]
+fn lines_that_are_left_for_their_age_are_no_trouble() {
+    let mut line: Line<char> = Line::default();
+    let mut now_us = 0;
+    for token in 1..=20 {
+        line.opening(token, now_us);
+        line.ready(token, now_us);
+        now_us += AGE_US_MAX;
+        line.age(now_us);
+        line.ended(line.is_over(), now_us);
+        assert!(line.may_open(now_us));
+    }
+    line.opening(21, now_us);
+    line.ended(Some(21), now_us);
+    assert!(line.may_open(now_us + PAUSE_US));
+}
+
+#[test]
+fn a_sidecar_that_cannot_answer_is_given_time() {
+    let mut line = up(7);
+    let a = call(&mut line, 'a', u64::MAX);
+    line.answered(7, a);
+    line.leave(7, Why::Trouble);
+    line.ended(line.is_over(), 0);
+    assert!(!line.may_open(PAUSE_US - 1));
+    assert!(line.may_open(PAUSE_US));
+}
+
+#[test]
+fn a_line_that_breaks_while_it_is_left_is_given_time() {
+    let mut line = up(7);
+    call(&mut line, 'a', 1000);
+    line.leave(7, Why::Time);
+    assert_eq!(line.ended(line.is_dead(1000), 1000), ['a']);
+    assert!(!line.may_open(1000));
+}
+
+#[test]
+fn a_line_that_is_left_is_not_up_again() {
+    let mut line = up(7);
+    line.leave(7, Why::Time);
+    line.ready(7, 0);
+    assert_eq!(line.up(), None);
 }

@@ -8,7 +8,7 @@ pub const LINE_METHOD: &str = "line";
 
 /// The first that a sidecar says: the line can be used. Until then nobody knows whether there is a sidecar at its end.
 const READY: &[u8] = b"ready";
-/// The sidecar will end. It still answers what it was asked; whoever hears this asks no more, and hangs up.
+/// Whoever says so asks no more on this line, or is not to be asked any more; what was asked is still answered.
 const LEAVING: &[u8] = b"leaving";
 
 /// `7 /v1/release`, and the body that is posted there.
@@ -28,6 +28,31 @@ impl<'a> LineCall<'a> {
     pub fn read(message: &'a [u8]) -> Option<Self> {
         let (number, path, body) = read(message)?;
         Some(Self { number, path, body })
+    }
+}
+
+/// What a holder says.
+#[derive(Debug, PartialEq, Eq)]
+pub enum HolderWord<'a> {
+    Call(LineCall<'a>),
+    /// The last word. (To hang up without it would do, but the SDK of the filter forgets a line only when it was ended
+    /// from the other side.)
+    Leaving,
+}
+
+impl<'a> HolderWord<'a> {
+    pub fn write(&self) -> Vec<u8> {
+        match self {
+            Self::Call(call) => call.write(),
+            Self::Leaving => LEAVING.to_vec(),
+        }
+    }
+
+    pub fn read(message: &'a [u8]) -> Option<Self> {
+        match message {
+            LEAVING => Some(Self::Leaving),
+            _ => LineCall::read(message).map(Self::Call),
+        }
     }
 }
 
@@ -98,7 +123,10 @@ mod tests {
             path: "/v1/release",
             body: b"{}\n",
         };
-        assert_eq!(LineCall::read(&call.write()), Some(call));
+        let word = HolderWord::Call(call);
+        assert_eq!(HolderWord::read(&word.write()), Some(word));
+        let word = HolderWord::Leaving;
+        assert_eq!(HolderWord::read(&word.write()), Some(word));
         let answer = LineAnswer::Answer {
             number: u64::MAX,
             status: 503,
@@ -127,6 +155,6 @@ mod tests {
             assert_eq!(LineAnswer::read(message.as_bytes()), None, "{message:?}");
         }
         assert_eq!(LineAnswer::read(b"\xff 200\n"), None);
-        assert_eq!(LineCall::read(b"leaving"), None);
+        assert_eq!(HolderWord::read(b"leaving\n"), None);
     }
 }

@@ -48,6 +48,12 @@ impl Crowd {
         Room(None)
     }
 
+    /// For bytes that are handed on, out of the room that they had.
+    pub(crate) fn part_of(room: &mut Room, bytes: usize) -> Room {
+        let held = room.0.as_mut();
+        Room(held.and_then(|held| held.split(bytes.min(held.num_permits()))))
+    }
+
     pub(crate) fn grow(&self, room: &mut Room, bytes: usize) -> Result<(), Overloaded> {
         let bytes = u32::try_from(bytes).map_err(|_| Overloaded)?;
         let more = self.body_bytes.clone().try_acquire_many_owned(bytes);
@@ -77,5 +83,20 @@ mod tests {
         let all = crowd.ask(32).expect("all of it");
         assert!(crowd.ask(1).is_err());
         drop(all);
+    }
+
+    #[test]
+    fn what_is_handed_on_takes_its_room_with_it() {
+        let crowd = Crowd::new(&Limits::default());
+        let mut room = Crowd::empty_body();
+        crowd.grow(&mut room, BODY_BYTES_MAX).expect("all of it");
+        let part = Crowd::part_of(&mut room, BODY_BYTES_MAX - 1);
+        let mut other = Crowd::empty_body();
+        assert!(crowd.grow(&mut other, 1).is_err());
+        drop(part);
+        crowd
+            .grow(&mut other, BODY_BYTES_MAX - 1)
+            .expect("its room");
+        assert!(crowd.grow(&mut other, 1).is_err(), "one byte is left");
     }
 }

@@ -28,7 +28,7 @@ use crate::presence::Presences;
 use crate::settings::{Api, Settings, WorkerRules};
 use crate::store::Store;
 use admission::message::{
-    ADMIT_GROUP_PATH, ADMIT_PATH, BIND_PATH, ErrorAnswer, LINE_PATH, OBSERVE_PATH, PRESENCE_PATH,
+    ADMIT_GROUP_PATH, ADMIT_PATH, BIND_PATH, ErrorAnswer, OBSERVE_PATH, OVERLOADED, PRESENCE_PATH,
     RELEASE_PATH, RENEW_PATH, SIDECAR_HEADER, SIDECAR_HEADER_VALUE,
 };
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
@@ -38,7 +38,7 @@ use axum::routing::{get, post, put};
 use axum::{Extension, Json, Router};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tower_http::set_header::SetResponseHeaderLayer;
 
@@ -47,6 +47,7 @@ pub struct App {
     store: Store,
     metrics: Arc<Metrics>,
     presences: Presences,
+    lines: Arc<Semaphore>,
     /// Every question is answered within this time, if only to say that there is no answer.
     answer_timeout: Duration,
     crowd: Crowd,
@@ -71,6 +72,7 @@ impl App {
     pub fn with_settings(store: Store, settings: &Settings, stop: CancellationToken) -> Self {
         Self {
             presences: Presences::new(store.clone(), stop.clone()),
+            lines: Arc::new(Semaphore::new(line::LINES_MAX)),
             stop,
             store,
             metrics: Arc::new(Metrics::new()),
@@ -158,8 +160,13 @@ pub(crate) fn router(state: App, door: &Door) -> Router {
         HeaderValue::from_static(SIDECAR_HEADER_VALUE),
     );
     let mut router = Router::new();
+    let guarded = |routes, api| guard::guarded(routes, api, door, &state);
     for api in Api::ALL.into_iter().filter(|api| door.serves.contains(api)) {
-        router = router.merge(guard::guarded(routes(api), api, door, &state));
+        router = router.merge(guarded(routes(api), api));
+    }
+    if door.serves.contains(&Api::Data) {
+        let calls = answering(guarded(routes(Api::Data), Api::Data)).with_state(state.clone());
+        router = router.merge(guarded(line::route(calls), Api::Data));
     }
     let router = router.route("/healthz", get(health::healthz)).route(
         "/readyz",
@@ -189,7 +196,6 @@ fn routes(api: Api) -> Router<App> {
             .route(BIND_PATH, post(bind::bind))
             .route(RENEW_PATH, post(renew::renew))
             .route(PRESENCE_PATH, get(presence::presence))
-            .route(LINE_PATH, post(line::line))
             .route(atomic::PATH, post(atomic::atomic)),
         Api::Worker => router
             .route(
@@ -273,7 +279,7 @@ impl IntoResponse for ApiError {
             Self::Forbidden(message) => (StatusCode::FORBIDDEN, "forbidden", message),
             Self::Overloaded => (
                 StatusCode::SERVICE_UNAVAILABLE,
-                "overloaded",
+                OVERLOADED,
                 "this sidecar has as much to do as it may (limits.requests_max): come again".into(),
             ),
             Self::Invalid { status, message } => (status, "invalid", message),

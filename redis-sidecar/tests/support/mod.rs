@@ -1,10 +1,12 @@
 //! A private Redis for each test, and a pool that reads like a story.
 
+mod api;
 mod clock;
 mod redis;
 pub(crate) mod server;
 mod vm;
 
+pub(crate) use api::Api;
 pub(crate) use clock::Clock;
 pub(crate) use redis::Redis;
 pub(crate) use vm::Vm;

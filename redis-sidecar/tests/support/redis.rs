@@ -106,6 +106,15 @@ impl Redis {
             .expect("an answer")
     }
 
+    /// The same, for what cannot be done.
+    pub(crate) async fn refused(&self, words: &[&str]) {
+        let mut connection = self.connection().await;
+        let mut command = redis::cmd(words[0]);
+        let answer: redis::RedisResult<redis::Value> =
+            command.arg(&words[1..]).query_async(&mut connection).await;
+        assert!(answer.is_err(), "{answer:?}");
+    }
+
     /// Which server this is, as it draws it whenever it starts.
     pub(crate) async fn run_id(&self) -> String {
         let told = self.text(&["INFO", "server"]).await;

@@ -66,8 +66,8 @@ const INTRODUCTION: &str = "# What exactness costs
 
 `make bench` writes this page; do not edit it. Every figure stands beside its peer: the same work done by what
 would be used instead, measured in the same run, in turns, on the same machine. The machine's speed means nothing;
-the ratios do. Where several processes share few cores, CPU time says more than the clock: it is read from
-`/proc/PID/stat` of each process, and whoever asks is counted apart.
+the ratios do. Where several processes share few cores, CPU time says more than the clock: it is what
+each process's own CPU clock says, and whoever asks is counted apart.
 ";
 
 fn machine_of(kept: &Kept) -> Result<String, Failure> {

@@ -244,11 +244,23 @@ pub(crate) async fn store(
     pools: BTreeMap<PoolName, Policy>,
     workers: usize,
 ) -> Result<Store, Failure> {
-    let settings = RedisSettings {
+    store_with(settings(url), pools, workers).await
+}
+
+/// The shipped ones, with more patience.
+pub(crate) fn settings(url: String) -> RedisSettings {
+    RedisSettings {
         url,
         timeout_ms: site::PATIENCE_MS,
         ..RedisSettings::default()
-    };
+    }
+}
+
+pub(crate) async fn store_with(
+    settings: RedisSettings,
+    pools: BTreeMap<PoolName, Policy>,
+    workers: usize,
+) -> Result<Store, Failure> {
     let store = Store::start(&settings, pools.clone())?;
     while !store.is_up() || store.apply_pools().await.is_err() {
         tokio::time::sleep(Duration::from_millis(10)).await;

@@ -21,6 +21,12 @@ pub(super) fn of(message: &[u8]) -> Bytes {
     [&[0], &length.to_be_bytes()[..], message].concat().into()
 }
 
+/// A message, and the room that it takes until nobody needs it any more.
+pub(super) struct Message {
+    pub(super) bytes: Vec<u8>,
+    pub(super) room: Room,
+}
+
 /// The messages of a body, one by one as they come.
 pub(super) struct Messages {
     body: Body,
@@ -43,7 +49,7 @@ impl Messages {
     }
 
     /// None when the body has ended. May be dropped while it waits, and called again.
-    pub(super) async fn next(&mut self) -> Result<Option<Vec<u8>>, Broken> {
+    pub(super) async fn next(&mut self) -> Result<Option<Message>, Broken> {
         loop {
             if let Some(message) = self.whole()? {
                 return Ok(Some(message));
@@ -66,16 +72,20 @@ impl Messages {
                 let grown = self.app.crowd.grow(&mut self.room, piece.len());
                 grown.map_err(|_| Broken)?;
                 self.read.extend_from_slice(&piece);
-                // Whoever begins a message is to end it.
-                let patience = self.app.crowd.body_timeout;
-                self.deadline
-                    .get_or_insert_with(|| Instant::now() + patience);
+                if self.deadline.is_none() {
+                    self.begin();
+                }
             }
         }
     }
 
+    /// Whoever begins a message is to end it.
+    fn begin(&mut self) {
+        self.deadline = Some(Instant::now() + self.app.crowd.body_timeout);
+    }
+
     /// The first message of what was read, if all of it is there.
-    fn whole(&mut self) -> Result<Option<Vec<u8>>, Broken> {
+    fn whole(&mut self) -> Result<Option<Message>, Broken> {
         let Some((head, rest)) = self.read.split_first_chunk::<HEAD_BYTES>() else {
             return Ok(None);
         };
@@ -87,12 +97,14 @@ impl Messages {
         let Some(message) = rest.get(..length) else {
             return Ok(None);
         };
-        let message = message.to_vec();
+        let bytes = message.to_vec();
         self.read.drain(..HEAD_BYTES + length);
+        let room = Crowd::part_of(&mut self.room, HEAD_BYTES + length);
+        // What is left is the next one's, which has its own time.
         self.deadline = None;
-        if self.read.is_empty() {
-            self.room = Crowd::empty_body();
+        if !self.read.is_empty() {
+            self.begin();
         }
-        Ok(Some(message))
+        Ok(Some(Message { bytes, room }))
     }
 }

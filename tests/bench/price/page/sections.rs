@@ -42,9 +42,44 @@ pub(super) fn proxy(figures: &Value) -> String {
         "## Requests through a proxy\n\n\
          One Envoy with one thread before a backend that answers at once; {} clients that ask again as soon as they are \
          answered; {} interleaved rounds, medians. CPU in µs for a request; backend and clients are not in it.\n\n{table}\n\
-         ![Envoy's CPU for a request](plots/bench-proxy.svg)\n\n{PEERS}",
-        figures["clients"], figures["rounds"]
+         ![Envoy's CPU for a request](plots/bench-proxy.svg)\n\n\
+         With fewer clients questions seldom meet, and hardly any go together; each figure as to 'ext_authz' with as many \
+         clients:\n\n{}\n{PEERS}",
+        figures["clients"],
+        figures["rounds"],
+        few(figures)
     )
+}
+
+/// What it is with few clients, told by ratios.
+fn few(figures: &Value) -> Table {
+    let mut table = Table::new(&[
+        "clients",
+        "",
+        "requests/s",
+        "p50, ms",
+        "p50, to ext_authz",
+        "Envoy's CPU, to ext_authz",
+        "together, to ext_authz",
+    ]);
+    for row in figures["few"].as_array().into_iter().flatten() {
+        for door in DOORS.into_iter().filter(|door| row[*door].is_object()) {
+            let to = |name: &str| {
+                let ratio = of(&row[door], name) / of(&row["ext_authz"], name);
+                format!("{ratio:.2}")
+            };
+            table.row([
+                grouped(of(row, "clients")),
+                format!("`{door}`"),
+                grouped(of(&row[door], "rps")),
+                grouped(of(&row[door], "p50_ms")),
+                to("p50_ms"),
+                to("envoy_cpu_s_per_1000"),
+                to("all_cpu_s_per_1000"),
+            ]);
+        }
+    }
+    table
 }
 
 const PEERS: &str = "What each does, and what it cannot:
@@ -219,11 +254,16 @@ pub(super) fn scale(figures: &Value) -> String {
         let mut table = Table::new(&[
             what,
             "CPU µs for a decision",
-            "on its busiest shard",
             "to the first",
+            "a script call for each admission",
+            "to the first",
+            "on its busiest shard",
             "share of each shard",
         ]);
-        let first = rows.first().map_or(f64::NAN, |row| of(row, "us"));
+        let to_first = |row: &Value, name: &str| {
+            let first = rows.first().map_or(f64::NAN, |row| of(row, name));
+            format!("{:.2}", of(row, name) / first)
+        };
         for row in rows {
             let shares = row["shares"].as_array().into_iter().flatten();
             let shares: Vec<String> = shares
@@ -233,8 +273,10 @@ pub(super) fn scale(figures: &Value) -> String {
             table.row([
                 grouped(of(row, "count")),
                 grouped(of(row, "us")),
+                to_first(row, "us"),
+                grouped(of(row, "us_alone")),
+                to_first(row, "us_alone"),
                 grouped(of(row, "us_max")),
-                format!("{:.2}", of(row, "us") / first),
                 shares.join(", "),
             ]);
         }
