@@ -87,7 +87,7 @@ pub(crate) async fn sidecar_with(
     let settings = sidecar::Settings {
         name: name.to_owned(),
         listen: ports::free(),
-        socket: None,
+        socket: Some(directory.join(format!("{name}.sock"))),
         redis_url: redis.url(),
         pool: harness::fleet::pool(),
         policy,

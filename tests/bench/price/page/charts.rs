@@ -59,13 +59,14 @@ fn sewt(rows: &Value) -> Chart {
 }
 
 /// The doors of `make bench-proxy`, as its JSON names them.
-pub(super) const DOORS: [&str; 7] = [
+pub(super) const DOORS: [&str; 8] = [
     "plain",
     "ext_authz_trivial",
     "ext_authz",
     "lua_admit_only",
     "lua",
     "berth",
+    "berth_unix_socket",
     "berth_as_shipped",
 ];
 

@@ -95,6 +95,8 @@ const PEERS: &str = "What each does, and what it cannot:
   leaves earlier, of a WebSocket's end, or of its own proxy's death.
 - `berth`: the filter, before the cluster that the peers have. Every lease is taken and given back, releases in
   batches, and beats speak for what is held. After each round the pool is empty.
+- `berth_unix_socket`: the same with a Unix socket between filter and sidecar, as `berth_sidecar` in
+  [envoy.yaml](../envoy/envoy.yaml) may have it, in place of loopback TCP.
 - `berth_as_shipped`: as [envoy.yaml](../envoy/envoy.yaml) has it, where every lease has a connection of its own to its
   worker. What it costs above `berth` is the price of these connections, and not of admission. WebSockets have one
   anyway.
@@ -300,15 +302,18 @@ pub(super) fn scale(figures: &Value) -> String {
     }
     format!(
         "## Growth\n\n\
-         A decision is an admission with its release. Over a Redis Cluster of three primaries, each with a replica, all \
-         on this machine; so what is told is the CPU time of the primary that makes the decision.\n\n\
+         A decision is an admission with its release, 30 of them at once. Over a Redis Cluster of three primaries, each with a \
+         replica, all on this machine; so what is told is the CPU time of the primary that makes the decision. Of one pool, \
+         admissions that come at once go together; among a hundred pools hardly two meet, and each is a script call of its own. The \
+         fourth column has all of them alone (`redis.group_max = 1`), so that pools can be compared.\n\n\
          {}\n{}\n![Redis' CPU for a decision](plots/bench-scale.svg)\n\n\
          And against the leases that one Redis already holds, for 1,000 workers and 10,000 leases of each holder:\n\n\
          {leases}\n![Decisions for a second of Redis' CPU](plots/bench-leases.svg)\n\n\
          A lease takes {} bytes of Redis, everything counted, {} with a client key of its own; a key with an expiry, set by \
          hand for each session, takes {}, and counts nothing.\n\n\
          What it means to an operator: size Redis by decisions per second, not by how many workers or sessions there \
-         are; where many pools take turns on a shard, by the second table. A pool lives on one shard; more pools use more shards, and a pool that needs more than one core's worth \
+         are; where many pools take turns on a shard, by the second table: \
+         what is kept in caches for one pool is not for a hundred. A pool lives on one shard; more pools use more shards, and a pool that needs more than one core's worth \
          of decisions must be split. Memory is leases times bytes.\n",
         grown(&rows("workers"), "workers of one pool"),
         grown(&rows("pools"), "pools of 100 workers"),

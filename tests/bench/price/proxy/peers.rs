@@ -5,6 +5,7 @@ use harness::ports;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Door {
@@ -20,18 +21,21 @@ pub(super) enum Door {
     Lua,
     /// The filter, before the cluster that the peers have.
     Berth,
+    /// The same, and between filter and sidecar a Unix socket.
+    BerthUnixSocket,
     /// The filter as envoy/envoy.yaml has it: every lease with a connection of its own to its worker.
     BerthAsShipped,
 }
 
 impl Door {
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::Plain,
         Self::ExtAuthzTrivial,
         Self::ExtAuthz,
         Self::LuaAdmitOnly,
         Self::Lua,
         Self::Berth,
+        Self::BerthUnixSocket,
         Self::BerthAsShipped,
     ];
 
@@ -43,6 +47,7 @@ impl Door {
             Self::LuaAdmitOnly => "lua_admit_only",
             Self::Lua => "lua",
             Self::Berth => "berth",
+            Self::BerthUnixSocket => "berth_unix_socket",
             Self::BerthAsShipped => "berth_as_shipped",
         }
     }
@@ -61,7 +66,8 @@ impl Doors {
             | Door::ExtAuthz
             | Door::LuaAdmitOnly
             | Door::Lua
-            | Door::Berth => ports::free(),
+            | Door::Berth
+            | Door::BerthUnixSocket => ports::free(),
         };
         Self(Door::ALL.map(|door| (door, address(door))).into())
     }
@@ -73,6 +79,8 @@ impl Doors {
 
 /// Whom the peers ask.
 pub(super) struct Services {
+    /// Berth's own sidecar, by its Unix socket.
+    pub(super) by_socket: PathBuf,
     pub(super) lua_sidecar: SocketAddr,
     pub(super) authz: SocketAddr,
     pub(super) trivial: SocketAddr,
@@ -83,6 +91,7 @@ const NAMED: &str = "named_by_header";
 /// The cluster of Berth's workers, connections kept.
 const KEPT: &str = "berth_workers_kept";
 const WORKERS: &str = "berth_workers";
+const BY_SOCKET: &str = "berth_sidecar_by_socket";
 
 pub(super) fn add(config: &mut Value, doors: &Doors, services: &Services) {
     let statics = &mut config["static_resources"];
@@ -108,15 +117,16 @@ pub(super) fn add(config: &mut Value, doors: &Doors, services: &Services) {
             vec![lua(&format!("{LUA_ADMIT}{LUA_RELEASE}"))],
             NAMED,
         ),
-        berth_kept(&shipped, doors.address(Door::Berth)),
+        berth_kept(&shipped, Door::Berth, doors),
+        by_socket(berth_kept(&shipped, Door::BerthUnixSocket, doors)),
     ];
     let sidecar = named(&statics["clusters"], "berth_sidecar");
-    let service = |name: &str, address: SocketAddr| {
+    let service = |name: &str, address: Value| {
         let mut cluster = sidecar.clone();
         cluster["name"] = json!(name);
         cluster["load_assignment"] = json!({
             "cluster_name": name,
-            "endpoints": [{"lb_endpoints": [{"endpoint": {"address": socket(address)}}]}],
+            "endpoints": [{"lb_endpoints": [{"endpoint": {"address": address}}]}],
         });
         cluster
     };
@@ -136,9 +146,10 @@ pub(super) fn add(config: &mut Value, doors: &Doors, services: &Services) {
     let mut by_header = kept(NAMED);
     by_header["original_dst_lb_config"] = json!({"use_http_header": true});
     let clusters = [
-        service("lua_sidecar", services.lua_sidecar),
-        unchecked(service("authz", services.authz)),
-        unchecked(service("trivial", services.trivial)),
+        service("lua_sidecar", socket(services.lua_sidecar)),
+        service(BY_SOCKET, json!({"pipe": {"path": services.by_socket}})),
+        unchecked(service("authz", socket(services.authz))),
+        unchecked(service("trivial", socket(services.trivial))),
         by_header,
         kept(KEPT),
     ];
@@ -147,14 +158,27 @@ pub(super) fn add(config: &mut Value, doors: &Doors, services: &Services) {
 }
 
 /// The shipped listener with another cluster behind it.
-fn berth_kept(shipped: &Value, address: SocketAddr) -> Value {
+fn berth_kept(shipped: &Value, door: Door, doors: &Doors) -> Value {
     let mut listener = shipped.clone();
-    listener["name"] = json!(Door::Berth.name());
-    listener["address"] = socket(address);
+    listener["name"] = json!(door.name());
+    listener["address"] = socket(doors.address(door));
     let manager = &mut listener["filter_chains"][0]["filters"][0]["typed_config"];
     let leased = &mut manager["route_config"]["virtual_hosts"][0]["routes"][0];
     assert_eq!(leased["route"]["cluster"], WORKERS, "the shipped route");
     leased["route"]["cluster"] = json!(KEPT);
+    listener
+}
+
+/// The filter's settings are JSON in a text.
+fn by_socket(mut listener: Value) -> Value {
+    let filters = &mut listener["filter_chains"][0]["filters"][0]["typed_config"]["http_filters"];
+    let text = &mut filters[0]["typed_config"]["config"]["configuration"]["value"];
+    let settings = text.as_str().map(serde_json::from_str::<Value>);
+    let Some(Ok(mut settings)) = settings else {
+        panic!("the filter's settings are not where they should be: {text}");
+    };
+    settings["sidecar"] = json!(BY_SOCKET);
+    *text = json!(settings.to_string());
     listener
 }
 
