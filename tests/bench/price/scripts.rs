@@ -87,6 +87,13 @@ impl<'a> Scripts<'a> {
         self.benchmark(pace, &["EVALSHA".into(), hash, "0".into()])
     }
 
+    /// A script that counts to 1,000, which tells how fast this machine's Lua is.
+    pub(crate) async fn counting(&self, pace: Pace) -> Result<Run, Failure> {
+        let script = "local sum = 0 for number = 1, 1000 do sum = sum + number end return sum";
+        let hash = self.redis.told(&format!("SCRIPT LOAD \"{script}\"")).await;
+        self.benchmark(pace, &["EVALSHA".into(), hash, "0".into()])
+    }
+
     /// A key for each lease, with its end: what one would write by hand.
     pub(crate) fn set(&self, pace: Pace) -> Result<Run, Failure> {
         let key = format!("lease:{}.{RANDOM}", Epoch::from_random([1; 16]));

@@ -1,6 +1,9 @@
 //! What the sidecar's hop costs: admissions over HTTP beside redis-benchmark, which runs the same script
 //! with nothing between, and beside a script that does nothing. What the script itself costs is told here too.
 
+#[path = "sidecar/calls.rs"]
+mod calls;
+
 use crate::backend::Backend;
 use crate::claims::{self, Claim, Verdict};
 use crate::load::{self, Load, Turn};
@@ -8,11 +11,8 @@ use crate::machine::{self, Machine};
 use crate::measure::{Figure, LOAD, Meter};
 use crate::scripts::{self, ClientKey, Pace, REDIS, Scripts};
 use crate::site;
-use admission::id::{Epoch, HolderId, LeaseId, PoolName, ProxyId};
-use admission::message::{
-    ADMIT_GROUP_PATH, ADMIT_PATH, AdmitAnswer, AdmitRequest, AffinityRequest, RELEASE_PATH,
-};
-use admission::policy::{Policy, Strategy};
+use admission::id::Epoch;
+use admission::message::{ADMIT_GROUP_PATH, ADMIT_PATH, RELEASE_PATH};
 use harness::fleet;
 use harness::http::Failure;
 use harness::redis::Redis;
@@ -83,7 +83,8 @@ pub(crate) async fn run() -> Result<Verdict, Failure> {
         redis: &redis,
     };
     let mut scripts = Scripts::of(&redis).await?;
-    let (mut rounds, mut script_us, mut nothing_us) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut rounds, mut script_us) = (Vec::new(), Vec::new());
+    let (mut nothing_us, mut counting_us) = (Vec::new(), Vec::new());
     let mut holder = 0;
     for round in 1..=ROUNDS {
         for concurrency in CONCURRENCIES {
@@ -93,6 +94,8 @@ pub(crate) async fn run() -> Result<Verdict, Failure> {
         script_us.push(piped.spent.us_each(REDIS, piped.calls));
         let piped = scripts.nothing(PIPELINED).await?;
         nothing_us.push(piped.spent.us_each(REDIS, piped.calls));
+        let piped = scripts.counting(PIPELINED).await?;
+        counting_us.push(piped.spent.us_each(REDIS, piped.calls));
         eprintln!("round {round} of {ROUNDS}: done");
     }
     let store = scripts::store(redis.url(), BTreeMap::new(), 0).await?;
@@ -103,14 +106,17 @@ pub(crate) async fn run() -> Result<Verdict, Failure> {
     }
     let table: Vec<Value> = CONCURRENCIES.map(|it| row(&rounds, it)).into();
     let (script, nothing) = (Figure::of(script_us), Figure::of(nothing_us));
-    let calls = count_calls(place).await?;
+    let counting = Figure::of(counting_us);
+    let calls = calls::count(place).await?;
     let claims = judge(&table, script, &calls);
-    print(&table, script, nothing, &calls);
+    print(&table, &calls);
+    tell_script(script, nothing, counting);
     let verdict = claims::tell(&claims);
     let figures = json!({
         "concurrencies": table,
         "script_us_pipeline_16": script,
         "nothing_us_pipeline_16": nothing,
+        "counting_us_pipeline_16": counting,
         "redis_calls": calls,
         "rounds": ROUNDS,
         "claims": claims,
@@ -252,85 +258,6 @@ fn row(rounds: &[Round], concurrency: u64) -> Value {
     })
 }
 
-/// Commands that an admission makes inside of its script, by what is switched on.
-async fn count_calls(place: &std::path::Path) -> Result<Value, Failure> {
-    let base = calls_of(place, "base", site::policy(), |_| {}).await?;
-    let limits: Policy = serde_json::from_value(json!({
-        "global_conn": 1_000_000,
-        "requests": {"rate": "1000000/s", "burst": 1000},
-        "client": {"max_concurrent": 1000, "rate": "1000000/s", "burst": 1000},
-        "max_concurrent": 1000, "rebuild_ms": 0,
-    }))?;
-    let keys = |request: &mut AdmitRequest| {
-        request.client = Some("tenant".into());
-        request.affinity = Some(AffinityRequest {
-            key: "session".into(),
-            bind: true,
-        });
-    };
-    let all = calls_of(place, "limits", limits.clone(), keys).await?;
-    let shadowed = Policy {
-        shadow_strategy: Some(Strategy::LeastConnections),
-        ..limits
-    };
-    // A key that is bound leaves nothing to choose, neither for a strategy nor for its shadow.
-    let unbound = |request: &mut AdmitRequest| {
-        let number = request.lease.seq;
-        request.client = Some("tenant".into());
-        request.affinity = Some(AffinityRequest {
-            key: format!("session-{number}"),
-            bind: true,
-        });
-    };
-    let shadow = calls_of(place, "unbound", shadowed.clone(), |_| {}).await?;
-    let everything = calls_of(place, "everything", shadowed, unbound).await?;
-    Ok(
-        json!({"base": base, "limits_client_affinity": all, "shadow": shadow, "everything": everything}),
-    )
-}
-
-async fn calls_of(
-    place: &std::path::Path,
-    name: &str,
-    policy: Policy,
-    adjust: impl Fn(&mut AdmitRequest),
-) -> Result<f64, Failure> {
-    const ADMISSIONS: u64 = 100;
-    let redis = site::redis(name, place).await?;
-    let pool: PoolName = fleet::pool();
-    let pools = BTreeMap::from([(pool.clone(), policy)]);
-    let store = scripts::store(redis.url(), pools, 4).await?;
-    let holder = HolderId {
-        proxy: ProxyId::parse("bench")?,
-        epoch: Epoch::from_random([1; 16]),
-    };
-    for seq in 0..=ADMISSIONS {
-        let epoch = holder.epoch.clone();
-        let lease = LeaseId { epoch, seq };
-        let mut request = AdmitRequest::new(pool.clone(), holder.clone(), lease);
-        adjust(&mut request);
-        let answer = store.admit(&request).await?;
-        if !matches!(answer, AdmitAnswer::Admitted(_)) {
-            return Err(format!("{name}: not admitted: {answer:?}").into());
-        }
-        // The first one makes its holder known.
-        if seq == 0 {
-            redis.told("CONFIG RESETSTAT").await;
-        }
-    }
-    let told = redis.told("INFO commandstats").await;
-    let apart = [
-        "cmdstat_fcall:",
-        "cmdstat_config",
-        "cmdstat_info",
-        "cmdstat_ping",
-    ];
-    let lines = (told.lines()).filter(|line| !apart.iter().any(|name| line.starts_with(name)));
-    let calls = lines.filter_map(|line| line.split_once("calls=")?.1.split(',').next());
-    let calls: u64 = calls.filter_map(|calls| calls.parse::<u64>().ok()).sum();
-    Ok(calls as f64 / ADMISSIONS as f64)
-}
-
 fn judge(table: &[Value], script: Figure, calls: &Value) -> Vec<Claim> {
     let ratio = |concurrency: u64, name: &str| {
         let row = table.iter().find(|row| row["concurrency"] == concurrency);
@@ -370,7 +297,15 @@ fn judge(table: &[Value], script: Figure, calls: &Value) -> Vec<Claim> {
 }
 
 #[expect(clippy::print_stdout, reason = "the table is what was asked for")]
-fn print(table: &[Value], script: Figure, nothing: Figure, calls: &Value) {
+fn tell_script(script: Figure, nothing: Figure, counting: Figure) {
+    println!(
+        "in pipelines of 16 an admission takes {} µs of Redis' CPU ({} to {}), a script that does nothing {}, one that counts to 1,000 {}",
+        script.median, script.min, script.max, nothing.median, counting.median
+    );
+}
+
+#[expect(clippy::print_stdout, reason = "the table is what was asked for")]
+fn print(table: &[Value], calls: &Value) {
     println!(
         "{:>8} | per s: {:>8} {:>8} {:>8} {:>8} {:>9} {:>9} {:>8} | CPU µs each: {:>7} {:>6} {:>13} {:>6}",
         "at once",
@@ -404,9 +339,5 @@ fn print(table: &[Value], script: Figure, nothing: Figure, calls: &Value) {
             figure("load_us"),
         );
     }
-    println!(
-        "in pipelines of 16 an admission takes {} µs of Redis' CPU ({} to {}), a script that does nothing {}",
-        script.median, script.min, script.max, nothing.median
-    );
     println!("calls inside of an admission: {calls}");
 }

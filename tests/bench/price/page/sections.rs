@@ -149,6 +149,7 @@ pub(super) fn sidecar(figures: &Value) -> String {
         &figures["script_us_pipeline_16"],
         &figures["nothing_us_pipeline_16"],
     );
+    let counting = &figures["counting_us_pipeline_16"];
     let calls = &figures["redis_calls"];
     format!(
         "## The sidecar\n\n\
@@ -159,7 +160,8 @@ pub(super) fn sidecar(figures: &Value) -> String {
          the second column.\n\n{table}\n\
          ![Admissions per second](plots/bench-sidecar.svg)\n\n\
          The script itself, asked in pipelines of 16 so that Redis is never idle: {} µs of Redis' CPU for an admission \
-         ({} to {}), beside {} for a script that does nothing. It makes {} calls; {} with every limit, a client and an \
+         ({} to {}), beside {} for a script that does nothing and {} for one that counts to 1,000, which tells how fast this \
+         machine's Lua is. It makes {} calls; {} with every limit, a client and an \
          affinity key that is bound; {} with a key that is not bound yet and a strategy in the shadow.\n\n\
          What it means to an operator: a Redis makes as many decisions per second as redis-benchmark shows when they \
          come one by one, and more when they come in groups, which is when there are many; a release is a second script. Redis' CPU for a decision, times your admissions per second, is how \
@@ -169,6 +171,7 @@ pub(super) fn sidecar(figures: &Value) -> String {
         grouped(of(script, "min")),
         grouped(of(script, "max")),
         grouped(of(nothing, "median")),
+        grouped(of(counting, "median")),
         grouped(of(calls, "base")),
         grouped(of(calls, "limits_client_affinity")),
         grouped(of(calls, "everything")),

@@ -37,11 +37,15 @@ pub(super) fn choose(rows: &Value) -> String {
         cells.push(format!("{compared:.1}"));
         table.row(cells);
     }
+    let bursts = (charts::strategies(rows).into_iter())
+        .map(|strategy| figure(rows, &strategy, ("workers", 10.0), "bursts"));
+    let most = bursts.clone().fold(f64::NAN, f64::max);
+    let fewest = bursts.fold(f64::NAN, f64::min);
     format!(
         "## Choosing\n\n\
          Decisions per second of one Redis, asked by redis-benchmark over 16 connections in pipelines of 16: a worker is chosen \
-         and ranked anew, without a lease; medians of five rounds of bursts, sizes side by side (ten rounds for a strategy \
-         that seemed below what is asked in five); 10,000 to 10 is the median of what each two bursts say. `{SCAN}` reads every \
+         and ranked anew, without a lease; medians of {fewest} to {most} bursts, sizes side by side, in as many rounds as \
+         three minutes allow (most where a strategy seemed below what is asked); 10,000 to 10 is the median of what each two bursts say. `{SCAN}` reads every \
          worker on every decision, as a selector without an index does; `+ shadow …` is `round_robin` with another strategy in \
          its shadow; `sewt_by_size` tells three sizes of requests apart.\n\n{table}\n\
          ![What a decision costs](plots/bench-choose.svg)\n\n\
