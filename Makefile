@@ -76,7 +76,7 @@ simulate-leases: ## Try the lease protocol in 100,000 worlds full of faults (BER
 	@scripts/setup.sh build
 	@BERTH_SEEDS=$${BERTH_SEEDS:-100000} cargo test -p admission --release --test simulation -- --nocapture leases
 
-bench-choose: ## Measure decisions per second against the number of workers (2 minutes)
+bench-choose: ## Measure decisions per second against the number of workers (3 minutes)
 	@scripts/setup.sh test
 	@cargo bench --bench choose
 
