@@ -9,7 +9,7 @@ use redis_sidecar::operator::explain::{self, Explain};
 use redis_sidecar::operator::leases::{self, Leases};
 use redis_sidecar::operator::policy::{self, PolicyCommand};
 use redis_sidecar::{acl, check, log, reference, serve, settings, simulate};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
@@ -137,9 +137,7 @@ fn run_operator(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let text = runtime.block_on(command)?;
-    std::io::stdout().write_all(text.as_bytes())?;
-    Ok(())
+    print(&runtime.block_on(command)?)
 }
 
 /// Prints what was found, and fails if that is not what should be.
@@ -204,7 +202,11 @@ fn print_acl(config: Option<&Path>) -> Result<(), Failure> {
 }
 
 fn print(text: &str) -> Result<(), Failure> {
-    Ok(std::io::stdout().write_all(text.as_bytes())?)
+    match std::io::stdout().write_all(text.as_bytes()) {
+        // Whoever reads has read enough: `berth leases demo | head`.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => Ok(written?),
+    }
 }
 
 fn run_simulate(options: &simulate::Options) -> Result<(), Failure> {

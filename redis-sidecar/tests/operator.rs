@@ -338,3 +338,16 @@ async fn leases_and_audit_tell_who_holds_what_and_fail_when_figures_are_off() {
     assert!(audit.output.contains("heartbeats: off by 3"), "{audit:?}");
     assert_eq!(audit.errors, "berth: the kept figures are off by 3\n");
 }
+
+#[test]
+fn whoever_has_read_enough_is_no_error() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let ended = Command::new(env!("CARGO_BIN_EXE_berth"))
+        .arg("openapi")
+        .stdout(writer)
+        .output()
+        .expect("berth");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success() && said.is_empty(), "{said}");
+}

@@ -266,11 +266,15 @@ fn judge(table: &[Value], script: Figure, calls: &Value) -> Vec<Claim> {
     let mut claims = Vec::new();
     for concurrency in JUDGED {
         for (name, least, how) in [
-            ("to_ceiling", TO_CEILING_MIN, "each by a call of its own"),
+            (
+                "to_ceiling",
+                TO_CEILING_MIN,
+                "as shipped, each by an HTTP call of its own",
+            ),
             (
                 "together_to_ceiling",
                 GROUPED_TO_CEILING_MIN,
-                "in groups, as the filter asks",
+                "as shipped, eight in an HTTP call, as the filter asks",
             ),
         ] {
             let what = format!(

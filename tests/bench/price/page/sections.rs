@@ -156,8 +156,8 @@ pub(super) fn sidecar(figures: &Value) -> String {
          Admissions over HTTP/1.1, each client with a connection of its own, beside redis-benchmark with as many \
          connections and pipelines of one: the same script with nothing between, the ceiling of any service that asks \
          Redis one question at a time; {} interleaved rounds, medians. As it is shipped, the sidecar asks for admissions that come at \
-         once with one script call (`redis.group_max`), and the filter has several in one HTTP call: 8 in this table. CPU is that of \
-         the second column.\n\n{table}\n\
+         once with one script call (`redis.group_max`), and the filter has several in one HTTP call: 8 in this table. Ratios are medians \
+         of what each round says, so they are not quite those of the medians beside them. CPU is that of admissions as shipped, in groups.\n\n{table}\n\
          ![Admissions per second](plots/bench-sidecar.svg)\n\n\
          The script itself, asked in pipelines of 16 so that Redis is never idle: {} µs of Redis' CPU for an admission \
          ({} to {}), beside {} for a script that does nothing and {} for one that counts to 1,000, which tells how fast this \
