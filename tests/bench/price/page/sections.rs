@@ -43,8 +43,8 @@ pub(super) fn proxy(figures: &Value) -> String {
          One Envoy with one thread before a backend that answers at once; {} clients that ask again as soon as they are \
          answered; {} interleaved rounds, medians. CPU in µs for a request; backend and clients are not in it.\n\n{table}\n\
          ![Envoy's CPU for a request](plots/bench-proxy.svg)\n\n\
-         With fewer clients questions seldom meet, and hardly any go together; each figure as to 'ext_authz' with as many \
-         clients:\n\n{}\n{PEERS}",
+         With fewer clients questions seldom meet, and fewer go together; ratios are to `ext_authz` with as many \
+         clients, medians of three rounds, told and not judged:\n\n{}\n{PEERS}",
         figures["clients"],
         figures["rounds"],
         few(figures)
