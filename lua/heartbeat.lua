@@ -15,12 +15,12 @@
 -- Cost     O(log N) in the pool's workers; at most 13 calls
 
 Args.check(ARGV, 'ttjNt')
+local load = Args.load(ARGV, 3)
 local pool = Pool.open()
 if not pool then
   return { 'unknown_pool' }
 end
-local says_load = ARGV[3] ~= ''
-local worker = (says_load and Worker.read_with_report or Worker.read)(pool, ARGV[1])
+local worker = (load and Worker.read_with_report or Worker.read)(pool, ARGV[1])
 if worker and not Worker.is_of(worker, ARGV[5]) then
   return { 'not_yours' }
 end
@@ -29,9 +29,7 @@ if not worker or worker.incarnation ~= ARGV[2] or worker.state == Worker.REMOVED
   or worker.heartbeat == Worker.NEVER then
   return { 'register' }
 end
-local load = says_load and cjson.decode(ARGV[3]) or nil
 if load then
-  assert(type(load) == 'table', 'a load has figures')
   local report, as_read_again = worker.report, cmsgpack.unpack(cmsgpack.pack(load))
   report.load, report.load_birth, report.rest, worker.learned = as_read_again, worker.birth, nil, true
 end

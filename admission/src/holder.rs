@@ -249,6 +249,13 @@ impl Holder {
         }
     }
 
+    /// Whether there is a full batch, and it may go now.
+    pub fn has_delivery(&self, now_us: u64) -> bool {
+        now_us >= self.deliver_due_us
+            && self.deliveries < DELIVERIES_MAX
+            && self.inventory.has_full_batch()
+    }
+
     /// For how long the news that there is may still wait for company, which saves deliveries.
     pub fn gathers_for_us(&mut self, now_us: u64) -> Option<u64> {
         if !self.inventory.has_news() {

@@ -1,6 +1,8 @@
 //! The line to the sidecar, from the filter's end: whether it is up, and which calls on it are not answered yet. There
 //! is one at a time, and what cannot go by it goes by a call of its own.
 
+use crate::message::LINE_CALLS_MAX;
+
 /// A line that broke is opened again after this, or twice as long as the last time if it was of no use meanwhile.
 const PAUSE_US: u64 = 1_000_000;
 const PAUSE_US_MAX: u64 = 64_000_000;
@@ -40,6 +42,15 @@ pub enum Why {
     Trouble,
 }
 
+/// How a line is ended from this side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// In a word, which the other end answers with its own.
+    TakeLeave(u32),
+    /// Nobody is heard at its other end.
+    HangUp(u32),
+}
+
 #[derive(Debug)]
 struct Sent<T> {
     number: u64,
@@ -51,6 +62,8 @@ struct Sent<T> {
 pub struct Line<T> {
     state: State,
     under_way: Vec<Sent<T>>,
+    /// Nothing came over it since a call was given up.
+    is_silent: bool,
     numbers: u64,
     pause_us: u64,
 }
@@ -60,6 +73,7 @@ impl<T> Default for Line<T> {
         Self {
             state: State::Down { until_us: 0 },
             under_way: Vec::new(),
+            is_silent: false,
             numbers: 0,
             pause_us: PAUSE_US,
         }
@@ -75,6 +89,7 @@ impl<T> Line<T> {
     pub fn opening(&mut self, token: u32, now_us: u64) {
         let until_us = now_us.saturating_add(OPENING_US_MAX);
         self.state = State::Opening { token, until_us };
+        self.is_silent = false;
     }
 
     /// A sidecar is at its end.
@@ -94,10 +109,10 @@ impl<T> Line<T> {
         }
     }
 
-    /// Where to ask now.
+    /// Where to ask now. Not where so many wait that the sidecar would not read what comes next.
     pub fn up(&self) -> Option<u32> {
         match self.state {
-            State::Up { token, .. } => Some(token),
+            State::Up { token, .. } => (self.under_way.len() < LINE_CALLS_MAX).then_some(token),
             State::Down { .. } | State::Opening { .. } | State::Leaving { .. } => None,
         }
     }
@@ -137,38 +152,55 @@ impl<T> Line<T> {
         if !self.is(token) {
             return None;
         }
+        self.is_silent = false;
         let place = (self.under_way.iter()).position(|sent| sent.number == number)?;
         self.pause_us = PAUSE_US;
         Some(self.under_way.swap_remove(place).call)
     }
 
-    /// Asks nothing more on it.
+    /// Asks nothing more on it. Trouble is not forgotten because its time comes, too.
     pub fn leave(&mut self, token: u32, why: Why) {
-        if self.is(token) {
+        let in_trouble = matches!(
+            self.state,
+            State::Leaving {
+                why: Why::Trouble,
+                ..
+            }
+        );
+        if self.is(token) && !in_trouble {
             self.state = State::Leaving { token, why };
         }
     }
 
-    /// The line to take leave of: nobody is to ask on it any more, and all are answered.
-    pub fn is_over(&self) -> Option<u32> {
+    /// Those that have waited for so long that no answer will come. The line is left for them, but whoever has
+    /// called later is still waited for: their answers may be on their way.
+    pub fn give_up(&mut self, now_us: u64) -> Vec<T> {
+        let late: Vec<T> = (self.under_way)
+            .extract_if(.., |sent| now_us >= sent.until_us)
+            .map(|sent| sent.call)
+            .collect();
+        if let State::Up { token, .. } | State::Leaving { token, .. } = self.state
+            && !late.is_empty()
+        {
+            self.is_silent = true;
+            self.leave(token, Why::Trouble);
+        }
+        late
+    }
+
+    /// How to end the line, when it is time: nobody is to ask on it any more, and all are answered or given up.
+    pub fn end(&self, now_us: u64) -> Option<End> {
         match self.state {
-            State::Leaving { token, .. } if !self.is_busy() => Some(token),
+            State::Leaving { token, .. } if !self.is_busy() => Some(if self.is_silent {
+                End::HangUp(token)
+            } else {
+                End::TakeLeave(token)
+            }),
+            State::Opening { token, until_us } if now_us >= until_us => Some(End::HangUp(token)),
             State::Leaving { .. }
             | State::Opening { .. }
             | State::Up { .. }
             | State::Down { .. } => None,
-        }
-    }
-
-    /// The line to hang up: somebody has waited for so long that no answer will come.
-    pub fn is_dead(&self, now_us: u64) -> Option<u32> {
-        let overdue = |sent: &Sent<T>| now_us >= sent.until_us;
-        match self.state {
-            State::Opening { token, until_us } => (now_us >= until_us).then_some(token),
-            State::Up { token, .. } | State::Leaving { token, .. } => {
-                self.under_way.iter().any(overdue).then_some(token)
-            }
-            State::Down { .. } => None,
         }
     }
 

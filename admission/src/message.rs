@@ -8,7 +8,9 @@ mod renew;
 pub use group::{
     ADMIT_GROUP_PATH, AdmitGroupAnswer, AdmitGroupRequest, Answer, Decision, GROUP_MAX, Question,
 };
-pub use line::{HolderWord, LINE_METHOD, LINE_PATH, LINE_SERVICE, LineAnswer, LineCall};
+pub use line::{
+    HolderWord, LINE_CALLS_MAX, LINE_METHOD, LINE_PATH, LINE_SERVICE, LineAnswer, LineCall,
+};
 pub use load::{LoadReport, ServingStatus};
 pub use renew::{
     HOLDER_HEADER, Held, POOL_HEADER, PRESENCE_HEADER, PRESENCE_PATH, Place, RENEW_PATH,

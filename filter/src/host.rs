@@ -33,7 +33,7 @@ pub(crate) fn set_tick(period: Duration) {
     let _ = hostcalls::set_tick_period(period);
 }
 
-/// A queue by which the streams of this VM call its root. Others could read it, so there is nothing in it; its
+/// A queue by which the streams of this VM call its root. Others could read it, so what is in it says nothing; its
 /// name is drawn, because all VMs of a process share the names.
 pub(crate) fn open_queue() -> Option<u32> {
     let drawn = u64::from_le_bytes(random_bytes()?.first_chunk::<8>().copied()?);

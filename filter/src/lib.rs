@@ -3,7 +3,8 @@
 //!
 //! `root` lives as long as its VM: it reads the configuration, delivers news, watches the waiting.
 //! `stream` lives as long as one HTTP stream. `vm` is what they share, `questions` how streams ask
-//! through the root, `line` the call that stays open for that. `routing` tells Envoy where to go, `sidecar` writes and reads the messages, and `host` is the only file that calls Envoy.
+//! through the root, `line` the call that stays open for that. `routing` tells Envoy where to go, `sidecar`
+//! writes and reads the messages, and `host` is the only file that calls Envoy.
 
 #![forbid(unsafe_code)]
 

@@ -6,7 +6,7 @@ use crate::root::{Call, Root};
 use crate::sidecar::{ANSWER_BYTES_MAX, Message, Reply};
 use crate::vm::Vm;
 use crate::{host, sidecar};
-use admission::line::Why;
+use admission::line::{End, Why};
 use admission::message::{HolderWord, LineAnswer, LineCall};
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ impl Root {
                 let patience_us = u64::try_from(message.timeout.as_micros()).unwrap_or(u64::MAX);
                 let until_us = now_us.saturating_add(patience_us);
                 self.line.sent(number, call, until_us);
-                self.watch_line(vm);
+                self.watch_line(vm, now_us);
             }
             Err(_) => {
                 self.hang_up(vm, token, now_us);
@@ -50,9 +50,10 @@ impl Root {
     }
 
     pub(crate) fn hear(&mut self, vm: &Vm, token: u32) {
+        let now_us = host::now_us();
         let message = host::heard(ANSWER_BYTES_MAX).unwrap_or_default();
         match LineAnswer::read(&message) {
-            Some(LineAnswer::Ready) => self.line.ready(token, host::now_us()),
+            Some(LineAnswer::Ready) => self.line.ready(token, now_us),
             Some(LineAnswer::Answer {
                 number,
                 status,
@@ -66,30 +67,34 @@ impl Root {
                     self.line.leave(token, Why::Trouble);
                 }
                 if let Some(call) = call {
-                    self.settle(vm, call, &reply, host::now_us());
+                    self.settle(vm, call, &reply, now_us);
                 }
             }
             Some(LineAnswer::Leaving) => self.line.leave(token, Why::Time),
             // No sidecar says this. Whoever called is answered, or has waited for long enough soon.
             None => self.line.leave(token, Why::Trouble),
         }
-        self.watch_line(vm);
+        self.watch_line(vm, now_us);
     }
 
-    /// Somebody waits for an answer, or the line is to be left. Not at once: more may have come with the message that
+    /// Somebody waits for an answer, or the line is to be ended. Not at once: more may have come with the message that
     /// says so, and Envoy would look for whom to tell it where nobody is.
-    pub(crate) fn watch_line(&self, vm: &Vm) {
-        if self.line.is_busy() || self.line.is_over().is_some() {
+    pub(crate) fn watch_line(&self, vm: &Vm, now_us: u64) {
+        if self.line.end(now_us).is_some() {
+            vm.tick_soon();
+        } else if self.line.is_busy() {
             vm.tick_within(WATCH);
         }
     }
 
     pub(crate) fn look_at_line(&mut self, vm: &Vm, now_us: u64) {
         self.line.age(now_us);
-        if let Some(token) = self.line.is_over() {
-            self.take_leave(vm, token, now_us);
-        } else if let Some(token) = self.line.is_dead(now_us) {
-            self.hang_up(vm, token, now_us);
+        let given_up = self.line.give_up(now_us);
+        self.unanswered(vm, given_up, now_us);
+        match self.line.end(now_us) {
+            Some(End::TakeLeave(token)) => self.take_leave(vm, token, now_us),
+            Some(End::HangUp(token)) => self.hang_up(vm, token, now_us),
+            None => {}
         }
     }
 
@@ -107,11 +112,15 @@ impl Root {
     }
 
     pub(crate) fn line_ended(&mut self, vm: &Vm, token: Option<u32>, now_us: u64) {
-        let unanswered = self.line.ended(token, now_us);
-        if unanswered.is_empty() {
+        let left = self.line.ended(token, now_us);
+        self.unanswered(vm, left, now_us);
+    }
+
+    fn unanswered(&mut self, vm: &Vm, calls: Vec<Call>, now_us: u64) {
+        if calls.is_empty() {
             return;
         }
-        for call in unanswered {
+        for call in calls {
             self.unsent(vm, call, now_us);
         }
         vm.call_root_for_asks(now_us);

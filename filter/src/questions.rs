@@ -11,7 +11,6 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-const AT_ONCE: Duration = Duration::from_millis(1);
 const PATIENCE: Duration = Duration::from_micros(PATIENCE_US);
 
 impl Vm {
@@ -32,7 +31,7 @@ impl Vm {
             return self.watch_asks();
         }
         if !self.root_called.replace(true) && host::call_root(self.queue).is_err() {
-            self.tick_within(AT_ONCE);
+            self.tick_soon();
         }
     }
 

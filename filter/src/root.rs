@@ -232,7 +232,7 @@ impl RootContext for Root {
             self.run_errands(&vm, now_us);
             vm.metrics.tell();
             vm.rest(now_us);
-            self.watch_line(&vm);
+            self.watch_line(&vm, now_us);
         }
     }
 

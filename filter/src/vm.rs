@@ -1,5 +1,5 @@
 //! What the root and all streams of one VM share. A VM is single-threaded and a callback runs to
-//! its end, so the cells are borrowed only inside the functions of this file, and of those that watch.
+//! its end; a cell is borrowed for one statement, or where nothing that is called borrows it again.
 
 mod watch;
 

@@ -12,7 +12,7 @@
 local Args = {}
 
 local TEXT_BYTES_MAX = 255
-local NUMBER_MAX, LEASE_MAX, COUNT_MAX = 2 ^ 64, 2 ^ 53, 2 ^ 32 - 1
+local NUMBER_MAX, LEASE_MAX, COUNT_MAX, INFINITY = 2 ^ 64, 2 ^ 53, 2 ^ 32 - 1, 1 / 0
 
 local OUTCOMES = { success = true, warning = true, connect_failed = true, reset_before_headers = true,
   reset = true, timeout = true, unknown = true }
@@ -113,6 +113,37 @@ function Args.number(args, place)
     refuse(place)
   end
   return number
+end
+
+local OPERATIONS = { query = true, execute = true, begin = true }
+
+function Args.operation(args, place)
+  local operation = args[place]
+  if not OPERATIONS[operation] then
+    refuse(place)
+  end
+  return operation
+end
+
+local FIGURES = { 'runningHttpSession', 'maxHttpSessions', 'runningSql', 'openConns', 'maxOpenConns', 'idleConns',
+  'waitConnCount', 'runningTx', 'maxTransactionConns', 'p95LatencyMs', 'errorRate1m', 'timeouts1m', 'uptimeSec' }
+
+-- What a worker reports of its load, as JSON; nil for an empty text. All of its figures are numbers.
+function Args.load(args, place)
+  if args[place] == '' then
+    return nil
+  end
+  local load = cjson.decode(args[place])
+  if type(load) ~= 'table' or type(load.status) ~= 'string' then
+    refuse(place)
+  end
+  for i = 1, #FIGURES do
+    local figure = load[FIGURES[i]]
+    if type(figure) ~= 'number' or not (figure >= 0 and figure < INFINITY) then
+      refuse(place)
+    end
+  end
+  return load
 end
 
 -- A number that was checked; nil for one that was not told.

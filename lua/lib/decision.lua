@@ -19,7 +19,7 @@ end
 
 local function read(request, args, at)
   request.seq, request.number, request.lease_id = args[at + 1], Args.lease(args, at + 1), args[at + 2]
-  request.bytes, request.operation, request.own = Args.number(args, at + 3), args[at + 4], args[at + 5]
+  request.bytes, request.operation, request.own = Args.number(args, at + 3), Args.operation(args, at + 4), args[at + 5]
   Args.texts(args, at + 6, at + 7)
   request.proxy, request.client, request.affinity = args[at + 6], args[at + 7], args[at + 8]
   request.bind, request.redirect, request.is_buried = args[at + 9] == '1', args[at + 10] == '1', false

@@ -96,7 +96,9 @@ impl Host {
                 Err(error) => wait_after(&error).await,
             }
         }
-        connections.join_all().await;
+        // Whoever comes now is to be refused at once, and not to wait for somebody who does not accept any more.
+        drop(listener);
+        while connections.join_next().await.is_some() {}
     }
 
     pub(crate) async fn serve_unix(self: Arc<Self>, listener: UnixListener) {
@@ -109,7 +111,9 @@ impl Host {
                 Err(error) => wait_after(&error).await,
             }
         }
-        connections.join_all().await;
+        // Whoever comes now is to be refused at once, and not to wait for somebody who does not accept any more.
+        drop(listener);
+        while connections.join_next().await.is_some() {}
     }
 
     /// Serves one connection beside the others; without a place for it, it is closed at once.

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 
-/// Answers of one connection that wait at the same time. A filter's are some hundred bytes each, 256 of them at
-/// most; a single answer may be larger.
+/// Answers of one connection that wait at the same time. A filter's are some hundred bytes for each request, up to 14 KB
+/// for a full group, and a handful of groups wait; a single answer may be larger.
 const UNTAKEN_BYTES_MAX: usize = 1024 * 1024;
 
 /// What waits over one connection.

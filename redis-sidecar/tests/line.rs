@@ -3,7 +3,7 @@
 use crate::crowd::without_a_window;
 use crate::doors::{FILTER, Sidecar};
 use crate::support::{Api, eventually};
-use admission::message::{HolderWord, LINE_PATH, LineAnswer, LineCall};
+use admission::message::{HolderWord, LINE_CALLS_MAX, LINE_PATH, LineAnswer, LineCall};
 use axum::body::{Body, Bytes};
 use axum::http::{Request, StatusCode};
 use http_body_util::{BodyExt, StreamBody};
@@ -311,17 +311,22 @@ async fn whoever_begins_a_message_has_to_end_it() {
     line.say(&[&framed(b"1 /x\n{}")[..], &[0]].concat());
     assert_eq!(line.answer().await.1, 404);
     assert_eq!(line.hear().await, Heard::End("3".into()));
+    assert!(
+        sidecar
+            .metric(r#"berth_refusals_total{reason="slow_body"} 1"#)
+            .await
+    );
     sidecar.server.end().await.unwrap();
 }
 
 #[tokio::test]
 async fn calls_beyond_what_a_holder_needs_wait_until_others_are_answered() {
-    const CALLS_MAX: u64 = 64;
+    let calls_max = u64::try_from(LINE_CALLS_MAX).expect("some");
     let api = Api::new().await;
     api.register().await;
     let mut line = Line::open(&api).await;
     api.pool.redis.stop();
-    for number in 1..=CALLS_MAX {
+    for number in 1..=calls_max {
         line.call(number, "/v1/admit/group", &questions(&api, [number]));
     }
     line.call(1000, "/v1/nothing", &json!({}));
@@ -329,11 +334,11 @@ async fn calls_beyond_what_a_holder_needs_wait_until_others_are_answered() {
     assert!(early.is_err(), "{early:?}");
     api.pool.redis.go_on();
     let mut answered = Vec::new();
-    for _ in 0..=CALLS_MAX {
+    for _ in 0..=calls_max {
         answered.push(line.answer().await.0);
     }
     answered.sort_unstable();
-    assert!(answered.into_iter().eq((1..=CALLS_MAX).chain([1000])));
+    assert!(answered.into_iter().eq((1..=calls_max).chain([1000])));
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@
 use crate::support::mutated;
 use crate::{
     admit, affinity, atomic, ejection, heartbeat, limits, model, rebuild, reclaim, renew, rights,
+    score,
 };
 
 /// A guard of the scripts, what stands in its place without it, and the test that notices.
@@ -14,7 +15,7 @@ struct Guard {
     test: fn(),
 }
 
-const GUARDS: [Guard; 44] = [
+const GUARDS: [Guard; 46] = [
     Guard {
         name: "whoever asks looks for what is due",
         with: "if pool.now >= pool.sweep_at then",
@@ -273,6 +274,18 @@ const GUARDS: [Guard; 44] = [
         with: "Visit.number(visit, Visit.BINDINGS) < pool.policy.affinity.keys_max",
         without: "true",
         test: affinity::no_more_keys_are_bound_than_may_be,
+    },
+    Guard {
+        name: "a load is figures",
+        with: "if type(figure) ~= 'number' or not (figure >= 0 and figure < INFINITY) then",
+        without: "if false then",
+        test: score::a_load_with_a_figure_that_is_none_is_refused_whole,
+    },
+    Guard {
+        name: "there are three operations",
+        with: "if not OPERATIONS[operation] then",
+        without: "if false then",
+        test: score::an_operation_that_there_is_not_is_refused_whole,
     },
     Guard {
         name: "a key of the client's making opens nothing",

@@ -4,6 +4,7 @@ use crate::support::{Pool, chi_square, id, registration};
 use admission::message::{DenyReason, LoadReport, Operation, ServingStatus};
 use admission::policy::{Policy, Strategy};
 use redis_sidecar::explain::{ExplainRequest, ExplainedWorker};
+use serde_json::json;
 use std::collections::BTreeMap;
 
 async fn pool_with(adjust: impl FnOnce(&mut Policy)) -> Pool {
@@ -327,4 +328,30 @@ async fn extreme_figures_leave_counts_and_limits_alone() {
     let view = pool.view().await;
     assert!(view.workers.iter().all(|worker| worker.active <= 2));
     assert_eq!(view.head.active, 6);
+}
+
+#[tokio::test]
+pub(crate) async fn a_load_with_a_figure_that_is_none_is_refused_whole() {
+    let pool = pool_with(|_| {}).await;
+    join(&pool, "x", load()).await;
+    let whole = serde_json::to_value(load()).expect("JSON");
+    for (field, wrong) in [
+        ("p95LatencyMs", json!("5 ms")),
+        ("openConns", json!(-1)),
+        ("uptimeSec", json!(null)),
+        ("status", json!(1)),
+    ] {
+        let mut load = whole.clone();
+        load[field] = wrong;
+        let load = load.to_string();
+        pool.breaks("heartbeat", &["x", "a", &load, "", ""]).await;
+    }
+}
+
+#[tokio::test]
+pub(crate) async fn an_operation_that_there_is_not_is_refused_whole() {
+    let pool = pool_with(|_| {}).await;
+    join(&pool, "x", load()).await;
+    let args = ["1", "lease.1", "0", "drop", "x", "envoy", "", "", "0", "0"];
+    pool.breaks("admit", &args).await;
 }

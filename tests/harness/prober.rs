@@ -1,6 +1,8 @@
 //! A client that comes again and again while a fault is on, and remembers every answer.
 
 use crate::client::{Client, Refused, Visit};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -32,22 +34,38 @@ pub struct Probe {
 pub struct Prober {
     stop: oneshot::Sender<()>,
     probing: JoinHandle<Vec<Probe>>,
+    admissions: Arc<AtomicUsize>,
 }
 
 impl Prober {
     pub fn start(client: Client) -> Self {
         let (stop, mut stopped) = oneshot::channel();
+        let admissions = Arc::new(AtomicUsize::new(0));
+        let counted = admissions.clone();
         let probing = tokio::spawn(async move {
             let mut probes = Vec::new();
             loop {
-                probes.push(probe(client).await);
+                let probe = probe(client).await;
+                if matches!(probe.outcome, Outcome::Admitted) {
+                    counted.fetch_add(1, Ordering::Relaxed);
+                }
+                probes.push(probe);
                 let pause = tokio::time::timeout(PAUSE, &mut stopped);
                 if pause.await.is_ok() {
                     return probes;
                 }
             }
         });
-        Self { stop, probing }
+        Self {
+            stop,
+            probing,
+            admissions,
+        }
+    }
+
+    /// How often it was admitted so far.
+    pub fn admissions(&self) -> usize {
+        self.admissions.load(Ordering::Relaxed)
     }
 
     /// Ends with the answer that is waited for.

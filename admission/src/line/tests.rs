@@ -59,11 +59,11 @@ fn a_line_is_up_when_a_sidecar_says_so_and_is_not_waited_for_for_ever() {
     line.opening(7, 1000);
     assert!(!line.may_open(u64::MAX));
     line.ready(6, 0);
-    assert_eq!((line.up(), line.is_over()), (None, None));
-    assert_eq!(line.is_dead(1000 + OPENING_US_MAX - 1), None);
-    assert_eq!(line.is_dead(1000 + OPENING_US_MAX), Some(7));
+    let over_us = 1000 + OPENING_US_MAX;
+    assert_eq!((line.up(), line.end(over_us - 1)), (None, None));
+    assert_eq!(line.end(over_us), Some(End::HangUp(7)));
     line.ready(7, 0);
-    assert_eq!((line.up(), line.is_dead(u64::MAX)), (Some(7), None));
+    assert_eq!((line.up(), line.end(u64::MAX)), (Some(7), None));
 }
 
 #[test]
@@ -90,17 +90,67 @@ fn a_line_that_breaks_again_and_again_is_tried_less_and_less() {
 }
 
 #[test]
-fn a_line_is_dead_when_an_answer_does_not_come_in_time() {
+fn who_waits_for_too_long_is_given_up_and_others_are_still_waited_for() {
     let mut line = up(7);
-    assert_eq!(line.is_dead(u64::MAX), None);
-    call(&mut line, 'a', 2000);
-    call(&mut line, 'b', 1000);
-    assert_eq!(line.is_dead(999), None);
-    assert_eq!(line.is_dead(1000), Some(7));
+    let late = call(&mut line, 'a', 1000);
+    let young = call(&mut line, 'b', 2000);
+    assert!(line.give_up(999).is_empty());
+    assert_eq!(line.up(), Some(7));
+    assert_eq!(line.give_up(1000), ['a']);
+    assert_eq!((line.up(), line.end(1000)), (None, None));
+    assert_eq!(line.answered(7, late), None);
+    assert_eq!(line.answered(7, young), Some('b'));
+    assert_eq!(line.end(1000), Some(End::TakeLeave(7)));
+    line.ended(Some(7), 1000);
+    assert!(!line.may_open(1000), "it was in trouble");
+}
+
+#[test]
+fn a_line_on_which_nobody_is_heard_is_hung_up() {
+    let mut line = up(7);
+    call(&mut line, 'a', 1000);
+    call(&mut line, 'b', 2000);
+    line.give_up(1000);
+    assert_eq!(line.give_up(2000), ['b']);
+    assert_eq!(line.end(2000), Some(End::HangUp(7)));
+    line.ended(Some(7), 2000);
+    assert_eq!(line.end(u64::MAX), None);
+    // The next one begins anew.
+    line.opening(8, 0);
+    line.ready(8, 0);
+    line.leave(8, Why::Time);
+    assert_eq!(line.end(0), Some(End::TakeLeave(8)));
+}
+
+#[test]
+fn a_late_answer_is_none_but_its_sidecar_is_heard() {
+    let mut line = up(7);
+    let late = call(&mut line, 'a', 1000);
+    line.give_up(1000);
+    assert_eq!(line.answered(7, late), None);
+    assert_eq!(line.end(1000), Some(End::TakeLeave(7)));
+}
+
+#[test]
+fn no_more_is_asked_than_the_sidecar_reads() {
+    let mut line = up(7);
+    let first = call(&mut line, 'a', 1);
+    for _ in 1..LINE_CALLS_MAX {
+        assert_eq!(line.up(), Some(7));
+        call(&mut line, 'b', 1);
+    }
+    assert_eq!(line.up(), None);
+    line.answered(7, first);
+    assert_eq!(line.up(), Some(7));
+}
+
+#[test]
+fn trouble_is_not_forgotten_because_the_sidecar_leaves_too() {
+    let mut line = up(7);
+    line.leave(7, Why::Trouble);
     line.leave(7, Why::Time);
-    assert_eq!(line.is_dead(1000), Some(7));
     line.ended(Some(7), 0);
-    assert_eq!(line.is_dead(u64::MAX), None);
+    assert!(!line.may_open(0));
 }
 
 #[test]
@@ -108,9 +158,9 @@ fn a_sidecar_that_leaves_answers_first_and_the_next_line_waits_for_nothing() {
     let mut line = up(7);
     let a = call(&mut line, 'a', 1);
     line.leave(7, Why::Time);
-    assert_eq!((line.up(), line.is_over()), (None, None));
+    assert_eq!((line.up(), line.end(0)), (None, None));
     assert_eq!(line.answered(7, a), Some('a'));
-    assert_eq!(line.is_over(), Some(7));
+    assert_eq!(line.end(0), Some(End::TakeLeave(7)));
     assert!(line.ended(Some(7), 5).is_empty());
     assert!(line.may_open(5));
 }
@@ -122,9 +172,9 @@ fn an_old_line_is_left_for_another() {
     line.age(AGE_US_MAX - 1);
     assert_eq!(line.up(), Some(7));
     line.age(AGE_US_MAX);
-    assert_eq!((line.up(), line.is_over()), (None, None));
+    assert_eq!((line.up(), line.end(0)), (None, None));
     assert_eq!(line.answered(7, a), Some('a'));
-    assert_eq!(line.is_over(), Some(7));
+    assert_eq!(line.end(0), Some(End::TakeLeave(7)));
     line.ended(Some(7), AGE_US_MAX);
     assert!(line.may_open(AGE_US_MAX));
 }
@@ -138,7 +188,8 @@ fn lines_that_are_left_for_their_age_are_no_trouble() {
         line.ready(token, now_us);
         now_us += AGE_US_MAX;
         line.age(now_us);
-        line.ended(line.is_over(), now_us);
+        assert_eq!(line.end(now_us), Some(End::TakeLeave(token)));
+        line.ended(Some(token), now_us);
         assert!(line.may_open(now_us));
     }
     line.opening(21, now_us);
@@ -152,7 +203,8 @@ fn a_sidecar_that_cannot_answer_is_given_time() {
     let a = call(&mut line, 'a', u64::MAX);
     line.answered(7, a);
     line.leave(7, Why::Trouble);
-    line.ended(line.is_over(), 0);
+    assert_eq!(line.end(0), Some(End::TakeLeave(7)));
+    line.ended(Some(7), 0);
     assert!(!line.may_open(PAUSE_US - 1));
     assert!(line.may_open(PAUSE_US));
 }
@@ -162,7 +214,7 @@ fn a_line_that_breaks_while_it_is_left_is_given_time() {
     let mut line = up(7);
     call(&mut line, 'a', 1000);
     line.leave(7, Why::Time);
-    assert_eq!(line.ended(line.is_dead(1000), 1000), ['a']);
+    assert_eq!(line.ended(Some(7), 1000), ['a']);
     assert!(!line.may_open(1000));
 }
 

@@ -6,6 +6,10 @@ pub const LINE_PATH: &str = "/v1/line";
 pub const LINE_SERVICE: &str = "v1";
 pub const LINE_METHOD: &str = "line";
 
+/// Calls of one line that have no answer yet, or one that was not taken. The sidecar reads no more until one is, so a
+/// filter that has as many makes calls of their own. Mostly it has a handful.
+pub const LINE_CALLS_MAX: usize = 64;
+
 /// The first that a sidecar says: the line can be used. Until then nobody knows whether there is a sidecar at its end.
 const READY: &[u8] = b"ready";
 /// Whoever says so asks no more on this line, or is not to be asked any more; what was asked is still answered.

@@ -33,14 +33,14 @@ impl Vm {
         }
     }
 
-    /// News waits for company, but not for long; a full batch does not wait. What has waited long enough and
-    /// is still here was not delivered, and is tried again in its time.
+    /// News waits for company, but not for long; a full batch does not wait if it may go. What has waited long
+    /// enough and is still here was not delivered, and is tried again in its time.
     pub(crate) fn watch_news(&self, now_us: u64) {
         let mut holder = self.holder.borrow_mut();
         let Some(wait_us) = holder.gathers_for_us(now_us) else {
             return;
         };
-        let wait = if holder.inventory().has_full_batch() {
+        let wait = if holder.has_delivery(now_us) {
             TICK_MIN
         } else {
             Duration::from_micros(wait_us).max(TICK_MIN)
@@ -48,6 +48,10 @@ impl Vm {
         if wait_us > 0 {
             self.tick_within(wait);
         }
+    }
+
+    pub(crate) fn tick_soon(&self) {
+        self.tick_within(TICK_MIN);
     }
 
     pub(crate) fn tick_within(&self, delay: Duration) {

@@ -6,8 +6,9 @@ mod frame;
 use super::{ApiError, App};
 use crate::connection::Endless;
 use crate::doors::crowd::Room;
+use crate::metrics::doors::Reason;
 use crate::untaken::{Untaken, Waits};
-use admission::message::{HolderWord, LINE_PATH, LineAnswer, LineCall};
+use admission::message::{HolderWord, LINE_CALLS_MAX, LINE_PATH, LineAnswer, LineCall};
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
@@ -26,9 +27,6 @@ use tower::ServiceExt;
 const GRPC: &str = "application/grpc";
 /// Lines at a time. An Envoy has one for each of its threads; what is above is an error or an attack.
 pub(super) const LINES_MAX: usize = 10_000;
-/// Calls of one line that have no answer yet, or one that was not taken. A filter has a handful. Whoever has more waits
-/// until it is heard.
-const CALLS_MAX: usize = 64;
 /// What is said without having been asked: `ready`, `leaving`.
 const WORDS_MAX: usize = 2;
 
@@ -91,13 +89,13 @@ async fn line(
             message: "there are too many lines at this sidecar".into(),
         });
     };
-    let (say, said) = mpsc::channel(CALLS_MAX + WORDS_MAX);
+    let (say, said) = mpsc::channel(LINE_CALLS_MAX + WORDS_MAX);
     let (end, ended) = oneshot::channel();
     let talk = Talk {
         authorization: headers.get(AUTHORIZATION).cloned(),
         app,
         calls,
-        places: Arc::new(Semaphore::new(CALLS_MAX)),
+        places: Arc::new(Semaphore::new(LINE_CALLS_MAX)),
         say,
         untaken: untaken.map(|Extension(untaken)| untaken),
     };
@@ -158,7 +156,10 @@ impl Talk {
                 heard = self.hear(&mut messages) => match heard {
                     Ok(Heard::Call) => {}
                     Ok(Heard::End) => break Status::Ended,
-                    Err(Broken) => break Status::Invalid,
+                    Err(broken) => {
+                        self.refuse(broken);
+                        break Status::Invalid;
+                    }
                 },
                 () = self.say.closed() => return,
                 () = self.app.stop.cancelled(), if !leaving => {
@@ -173,11 +174,11 @@ impl Talk {
     /// What the holder says next, once there is a place for one more call.
     async fn hear(&self, messages: &mut Messages) -> Result<Heard, Broken> {
         let place = self.places.clone().acquire_owned().await;
-        let place = place.map_err(|_| Broken)?;
+        let place = place.map_err(|_| Broken::BrokenOff)?;
         let Some(Message { bytes, room }) = messages.next().await? else {
             return Ok(Heard::End);
         };
-        match HolderWord::read(&bytes).ok_or(Broken)? {
+        match HolderWord::read(&bytes).ok_or(Broken::NoMessage)? {
             HolderWord::Leaving => Ok(Heard::End),
             HolderWord::Call(call) => {
                 self.clone().answer(&call, room, place)?;
@@ -197,7 +198,7 @@ impl Talk {
             request = request.header(AUTHORIZATION, authorization);
         }
         let request = request.body(Body::from(call.body.to_vec()));
-        let request = request.map_err(|_| Broken)?;
+        let request = request.map_err(|_| Broken::NoMessage)?;
         let number = call.number;
         tokio::spawn(async move {
             let answered = tokio::select! {
@@ -219,6 +220,16 @@ impl Talk {
             self.tell(&answer, Some(place));
         });
         Ok(())
+    }
+
+    /// Counted as the same is of calls.
+    fn refuse(&self, broken: Broken) {
+        tracing::debug!(?broken, "a line ends: no message can be read any more");
+        match broken {
+            Broken::TooSlow => self.app.metrics.doors.refused(Reason::SlowBody),
+            Broken::NoRoom => self.app.metrics.doors.refused(Reason::Overloaded),
+            Broken::NoMessage | Broken::BrokenOff => {}
+        }
     }
 
     /// There is room: each answer has its call's place, until it is taken.

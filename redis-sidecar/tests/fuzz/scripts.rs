@@ -7,6 +7,14 @@ use admission::policy::Policy;
 use redis::aio::MultiplexedConnection;
 use redis_sidecar::library::{KeysOf, Library, VERBS};
 
+/// What a worker reports, and the same with a figure that is a text.
+const LOAD: &str = r#"{"status":"SERVING","runningHttpSession":1,"maxHttpSessions":9,"runningSql":0,"openConns":1,
+    "maxOpenConns":9,"idleConns":1,"waitConnCount":0,"runningTx":0,"maxTransactionConns":9,"p95LatencyMs":5,
+    "errorRate1m":0,"timeouts1m":0,"uptimeSec":99}"#;
+const NO_LOAD: &str = r#"{"status":"SERVING","runningHttpSession":1,"maxHttpSessions":9,"runningSql":0,"openConns":1,
+    "maxOpenConns":9,"idleConns":1,"waitConnCount":0,"runningTx":0,"maxTransactionConns":9,"p95LatencyMs":"5 ms",
+    "errorRate1m":0,"timeouts1m":0,"uptimeSec":99}"#;
+
 /// What a sidecar would pass.
 fn arguments(dice: &mut fastrand::Rng, verb: &str) -> Vec<String> {
     let epoch = dice.epoch();
@@ -15,7 +23,16 @@ fn arguments(dice: &mut fastrand::Rng, verb: &str) -> Vec<String> {
     let number = number.to_string();
     let words: Vec<&str> = match verb {
         "admit" => vec![
-            &number, &lease, "0", "query", "", "envoy", key, "", "1", "0",
+            &number,
+            &lease,
+            "0",
+            dice.of(&["query", "execute", "begin"]),
+            dice.of(&["", &worker]),
+            "envoy",
+            key,
+            "",
+            "1",
+            "0",
         ],
         "release" => {
             let outcome = dice.of(&OUTCOMES);
@@ -49,7 +66,7 @@ fn arguments(dice: &mut fastrand::Rng, verb: &str) -> Vec<String> {
         "heartbeat" => vec![
             &worker,
             dice.incarnation(),
-            "",
+            dice.of(&["", LOAD, NO_LOAD]),
             "3",
             dice.of(&["", "token"]),
         ],

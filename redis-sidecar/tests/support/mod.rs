@@ -292,6 +292,23 @@ impl Pool {
 
     /// Calls a verb as no sidecar would: late, or with an old beat.
     pub(crate) async fn call(&self, verb: &str, holder: &HolderId, args: &[&str]) -> Vec<String> {
+        self.try_call(verb, holder, args).await.expect("a reply")
+    }
+
+    /// The same with what a verb refuses; nothing has changed then.
+    pub(crate) async fn breaks(&self, verb: &str, args: &[&str]) {
+        let before = self.redis.digest().await;
+        let reply = self.try_call(verb, &holder(200), args).await;
+        assert!(reply.is_err(), "{reply:?}");
+        assert_eq!(self.redis.digest().await, before, "half obeyed");
+    }
+
+    async fn try_call(
+        &self,
+        verb: &str,
+        holder: &HolderId,
+        args: &[&str],
+    ) -> ::redis::RedisResult<Vec<String>> {
         let keys = redis_sidecar::pool_keys(&self.name);
         let mut command = ::redis::cmd("FCALL");
         command
@@ -302,8 +319,7 @@ impl Pool {
             .arg(args)
             .arg(self.redis.run_id().await);
         let mut connection = self.redis.connection().await;
-        let reply = command.query_async(&mut connection).await;
-        reply.expect("a reply")
+        command.query_async(&mut connection).await
     }
 
     /// Redis has lost everything; the pool is made anew.

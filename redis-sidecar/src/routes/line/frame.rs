@@ -12,9 +12,18 @@ const HEAD_BYTES: usize = 5;
 /// The largest body of a call, and a line of text before it.
 const MESSAGE_BYTES_MAX: usize = BODY_BYTES_MAX + 256;
 
-/// What was sent is no message, too large, or took too long.
-#[derive(Debug)]
-pub(super) struct Broken;
+/// Why no message can be read any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Broken {
+    /// What was sent is none, or too large.
+    NoMessage,
+    /// It was begun, and not ended in time.
+    TooSlow,
+    /// Messages take as much room as they may.
+    NoRoom,
+    /// The holder is gone in the middle of one.
+    BrokenOff,
+}
 
 pub(super) fn of(message: &[u8]) -> Bytes {
     let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
@@ -58,19 +67,19 @@ impl Messages {
                 None => self.body.frame().await,
                 Some(deadline) => {
                     let frame = timeout_at(deadline, self.body.frame()).await;
-                    frame.map_err(|_| Broken)?
+                    frame.map_err(|_| Broken::TooSlow)?
                 }
             };
             let Some(frame) = frame else {
                 return if self.read.is_empty() {
                     Ok(None)
                 } else {
-                    Err(Broken)
+                    Err(Broken::BrokenOff)
                 };
             };
-            if let Ok(piece) = frame.map_err(|_| Broken)?.into_data() {
+            if let Ok(piece) = frame.map_err(|_| Broken::BrokenOff)?.into_data() {
                 let grown = self.app.crowd.grow(&mut self.room, piece.len());
-                grown.map_err(|_| Broken)?;
+                grown.map_err(|_| Broken::NoRoom)?;
                 self.read.extend_from_slice(&piece);
                 if self.deadline.is_none() {
                     self.begin();
@@ -90,9 +99,10 @@ impl Messages {
             return Ok(None);
         };
         let [compressed, length @ ..] = *head;
-        let length = usize::try_from(u32::from_be_bytes(length)).map_err(|_| Broken)?;
+        let length = usize::try_from(u32::from_be_bytes(length));
+        let length = length.map_err(|_| Broken::NoMessage)?;
         if compressed != 0 || length > MESSAGE_BYTES_MAX {
-            return Err(Broken);
+            return Err(Broken::NoMessage);
         }
         let Some(message) = rest.get(..length) else {
             return Ok(None);
