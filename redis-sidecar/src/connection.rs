@@ -63,8 +63,8 @@ pub(crate) struct Endless;
 pub(crate) struct Caller {
     /// The listener's address, as the settings have it.
     pub(crate) listener: Arc<str>,
-    /// Absent on a Unix socket.
-    pub(crate) peer: Option<SocketAddr>,
+    /// Absent on a Unix socket. As text, which is written down for each request.
+    pub(crate) peer: Option<Arc<str>>,
 }
 
 /// Receives all who come to one listener.
@@ -175,7 +175,7 @@ impl Host {
         let remote = peer.filter(from_elsewhere).map(|_| Remote);
         let caller = Caller {
             listener: self.name.as_str().into(),
-            peer,
+            peer: peer.map(|peer| peer.to_string().into()),
         };
         let builder = self.builder(remote);
         let activity = Arc::new(Activity::default());

@@ -4,8 +4,10 @@
 use crate::atomic::CountKey;
 use admission::id::{Epoch, PoolName};
 
+pub(crate) type PoolKeys = [String; 19];
+
 /// The keys of a pool, in the order that `lua/lib/keys.lua` names them.
-pub fn pool_keys(pool: &PoolName) -> [String; 19] {
+pub fn pool_keys(pool: &PoolName) -> PoolKeys {
     [
         "pool",
         "live",

@@ -66,7 +66,7 @@ pub const MODULES: [Source; 20] = sources!("lib/": "repair" "holder" "rebuild" "
 /// global in two tables; and the first call fills them in, because Redis shows them to no library that is being
 /// loaded.
 const OFFERED: &str = "bit, cjson, cmsgpack, math, string, struct, table,\n\
-    assert, error, ipairs, next, pairs, tonumber, tostring, type, unpack";
+    error, ipairs, next, pairs, tonumber, tostring, type, unpack";
 
 const ALLOW_OOM: Option<&str> = Some("allow-oom");
 const NO_WRITES: Option<&str> = Some("no-writes");

@@ -112,16 +112,21 @@ fn run_serve(config: Option<&Path>, print_config: bool) -> Result<(), Failure> {
         return Ok(());
     }
     log::start(loaded.settings.log_format);
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(loaded.settings.threads)
-        .enable_all()
-        .build()?
-        .block_on(async {
-            let stop = CancellationToken::new();
-            cancel_on_signal(stop.clone())?;
-            serve::serve(&loaded.settings, stop).await?;
-            Ok(())
-        })
+    // One thread has nobody to share work with, and a runtime that knows this wakes Redis less often.
+    let mut runtime = match loaded.settings.threads {
+        1 => tokio::runtime::Builder::new_current_thread(),
+        threads => {
+            let mut runtime = tokio::runtime::Builder::new_multi_thread();
+            runtime.worker_threads(threads);
+            runtime
+        }
+    };
+    runtime.enable_all().build()?.block_on(async {
+        let stop = CancellationToken::new();
+        cancel_on_signal(stop.clone())?;
+        serve::serve(&loaded.settings, stop).await?;
+        Ok(())
+    })
 }
 
 /// Other programs' variables may be anything; ours are text.

@@ -15,7 +15,7 @@ pub use operators::AUDIT_LEASES_MAX;
 pub use workers::Speaker;
 
 use crate::error::StoreError;
-use crate::keys::{holder_key, pool_keys};
+use crate::keys::{PoolKeys, holder_key, pool_keys};
 use crate::library::{Library, VERBS};
 use crate::link::address::Topology;
 use crate::link::{Access, Exchange, Fault, LinkError, Links, Purpose, Reply, is_forbidden};
@@ -26,6 +26,7 @@ use admission::policy::Policy;
 use group::Groups;
 use redis::{ErrorKind, ServerErrorKind};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -41,7 +42,15 @@ pub struct Store {
     wait_replicas: u32,
     groups: Groups,
     /// The settings file's pools: applied at start, and again whenever Redis has lost them.
-    pools: Arc<BTreeMap<PoolName, Policy>>,
+    pools: Arc<BTreeMap<PoolName, Pool>>,
+}
+
+/// A pool of the settings file.
+#[derive(Debug)]
+struct Pool {
+    policy: Policy,
+    /// Spelled once: every call of its functions names them all.
+    keys: PoolKeys,
 }
 
 /// Who or what a function concerns.
@@ -97,7 +106,7 @@ impl Store {
             library: Arc::new(library),
             wait_replicas: settings.wait_replicas,
             groups: Groups::new(settings.group_max),
-            pools: Arc::new(pools),
+            pools: Arc::new(pools.into_iter().map(Pool::named).collect()),
         })
     }
 
@@ -112,7 +121,7 @@ impl Store {
 
     /// A pool's policy as the settings file has it.
     pub fn policy(&self, pool: &PoolName) -> Option<&Policy> {
-        self.pools.get(pool)
+        self.pools.get(pool).map(|pool| &pool.policy)
     }
 
     /// Whether every server that pools may live on is connected.
@@ -163,7 +172,7 @@ impl Store {
             return Ok(reply);
         }
         let unknown = || StoreError::UnknownPool(call.pool.clone());
-        let policy = self.pools.get(call.pool).ok_or_else(unknown)?;
+        let policy = self.policy(call.pool).ok_or_else(unknown)?;
         self.apply(call.pool, policy).await?;
         let reply = self.run_once(call).await?;
         if reply == ["unknown_pool"] {
@@ -184,12 +193,14 @@ impl Store {
     }
 
     async fn run_once(&self, call: &Call<'_>) -> Result<Vec<String>, StoreError> {
-        let keys = pool_keys(call.pool).into_iter().chain(
-            call.holders
-                .iter()
-                .map(|epoch| holder_key(call.pool, epoch)),
-        );
-        let reply = self.fcall(call.verb, keys.collect(), &call.args).await;
+        let keys = match self.pools.get(call.pool) {
+            Some(known) => Cow::Borrowed(&known.keys),
+            None => Cow::Owned(pool_keys(call.pool)),
+        };
+        let of_holder = |epoch| holder_key(call.pool, epoch);
+        let holders: Vec<_> = call.holders.iter().map(of_holder).collect();
+        let reply = self.fcall(call.verb, [&*keys, &holders], &call.args);
+        let reply = reply.await;
         reply.map_err(|failure| match failure {
             Failure::Refused(error) => StoreError::Script {
                 pool: call.pool.clone(),
@@ -203,7 +214,7 @@ impl Store {
     async fn fcall(
         &self,
         verb: &str,
-        keys: Vec<String>,
+        keys: [&[String]; 2],
         args: &[String],
     ) -> Result<Vec<String>, Failure> {
         let exchange = Exchange {
@@ -225,6 +236,13 @@ impl Store {
             }
             _ => Ok(words),
         }
+    }
+}
+
+impl Pool {
+    fn named((name, policy): (PoolName, Policy)) -> (PoolName, Self) {
+        let keys = pool_keys(&name);
+        (name, Self { policy, keys })
     }
 }
 

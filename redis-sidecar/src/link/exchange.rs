@@ -12,8 +12,8 @@ use std::time::Duration;
 pub(crate) struct Exchange<'a> {
     pub(crate) library: &'a Library,
     pub(crate) verb: &'a str,
-    /// All of one slot; at least one.
-    pub(crate) keys: Vec<String>,
+    /// All of one slot; at least one among the first. In two parts, of which the caller has one at hand.
+    pub(crate) keys: [&'a [String]; 2],
     pub(crate) args: &'a [String],
     pub(crate) purpose: Purpose,
 }
@@ -47,7 +47,8 @@ pub(super) struct Manner {
 
 impl Exchange<'_> {
     pub(super) fn key(&self) -> &str {
-        self.keys.first().map_or("", String::as_str)
+        let [keys, _] = self.keys;
+        keys.first().map_or("", String::as_str)
     }
 
     /// Calls the function; a server that does not have the library, being new or having lost it, gets it
@@ -58,10 +59,12 @@ impl Exchange<'_> {
         server: &Server,
         manner: Manner,
     ) -> RedisResult<Reply> {
+        let [first, rest] = self.keys;
         let mut call = redis::cmd("FCALL");
         call.arg(self.library.function(self.verb))
-            .arg(self.keys.len())
-            .arg(&self.keys)
+            .arg(first.len() + rest.len())
+            .arg(first)
+            .arg(rest)
             .arg(self.args)
             .arg(&*server.run_id); // always the last: see lua/lib/keys.lua
         match manner.send(&call, &mut connection).await {

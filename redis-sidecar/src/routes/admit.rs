@@ -1,12 +1,11 @@
 use super::extract::Body;
-use super::{ApiError, App};
+use super::{ApiError, App, Json};
 use crate::doors::crowd::Room;
 use crate::error::StoreError;
 use admission::id::{Epoch, PoolName};
 use admission::message::{
     AdmitAnswer, AdmitGroupAnswer, AdmitGroupRequest, AdmitRequest, Answer, GROUP_MAX, Release,
 };
-use axum::Json;
 use axum::extract::State;
 use futures_util::future::join_all;
 use std::time::Instant;
@@ -61,7 +60,8 @@ async fn decide(app: &App, requests: Vec<AdmitRequest>) -> Result<Decisions, Api
         app.metrics.seen(&first.holder.proxy);
     }
     let (tell, hear) = oneshot::channel();
-    tokio::spawn(ask(app.clone(), requests, room, tell).in_current_span());
+    // In a box: a task is moved several times before it runs, and this one has all that a call to Redis needs.
+    tokio::spawn(Box::pin(ask(app.clone(), requests, room, tell)).in_current_span());
     let heard = async { hear.await.map_err(|_| dropped()) };
     let decisions = app.wait(app.answer_timeout, heard).await?;
     for error in decisions.iter().filter_map(|it| it.as_ref().err()) {

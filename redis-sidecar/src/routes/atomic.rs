@@ -1,9 +1,8 @@
 use super::extract::Body;
-use super::{ApiError, App};
+use super::{ApiError, App, Json};
 use crate::atomic::{AtomicAnswer, AtomicRequest, CountKey, Done, Operation, Outcome};
 use crate::doors::crowd::Room;
 use crate::error::StoreError;
-use axum::Json;
 use axum::extract::State;
 use tokio::sync::oneshot;
 use tracing::Instrument;

@@ -1,7 +1,6 @@
 use super::extract::{Body, InPool};
-use super::{ApiError, App};
+use super::{ApiError, App, Json};
 use crate::explain::{ExplainRequest, Explanation};
-use axum::Json;
 use axum::extract::State;
 
 pub(super) async fn explain(

@@ -1,7 +1,6 @@
 use super::extract::InPool;
-use super::{ApiError, App};
+use super::{ApiError, App, Json};
 use crate::lease_view::{Audit, LeaseView};
-use axum::Json;
 use axum::extract::State;
 use std::time::Duration;
 

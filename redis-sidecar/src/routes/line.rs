@@ -174,7 +174,7 @@ impl Talk {
     /// What the holder says next, once there is a place for one more call.
     async fn hear(&self, messages: &mut Messages) -> Result<Heard, Broken> {
         let place = self.places.clone().acquire_owned().await;
-        let place = place.map_err(|_| Broken::BrokenOff)?;
+        let place = place.map_err(|_| Broken::CutShort)?;
         let Some(Message { bytes, room }) = messages.next().await? else {
             return Ok(Heard::End);
         };
@@ -228,7 +228,7 @@ impl Talk {
         match broken {
             Broken::TooSlow => self.app.metrics.doors.refused(Reason::SlowBody),
             Broken::NoRoom => self.app.metrics.doors.refused(Reason::Overloaded),
-            Broken::NoMessage | Broken::BrokenOff => {}
+            Broken::NoMessage | Broken::CutShort => {}
         }
     }
 

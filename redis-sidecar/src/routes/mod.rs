@@ -7,6 +7,7 @@ mod explain;
 mod extract;
 mod guard;
 mod health;
+mod json;
 mod leases;
 mod line;
 mod metrics;
@@ -29,21 +30,26 @@ use crate::settings::{Api, Settings, WorkerRules};
 use crate::store::Store;
 use admission::message::{
     ADMIT_GROUP_PATH, ADMIT_PATH, BIND_PATH, ErrorAnswer, OBSERVE_PATH, OVERLOADED, PRESENCE_PATH,
-    RELEASE_PATH, RENEW_PATH, SIDECAR_HEADER, SIDECAR_HEADER_VALUE,
+    RELEASE_PATH, RENEW_PATH,
 };
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
-use axum::{Extension, Json, Router};
+use axum::{Extension, Router};
+use json::Json;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, Semaphore};
 use tokio_util::sync::CancellationToken;
-use tower_http::set_header::SetResponseHeaderLayer;
 
+/// What all routes share. Cheap to clone, as every request does.
 #[derive(Debug, Clone)]
-pub struct App {
+pub struct App(Arc<Shared>);
+
+#[derive(Debug)]
+pub struct Shared {
     store: Store,
     metrics: Arc<Metrics>,
     presences: Presences,
@@ -55,7 +61,15 @@ pub struct App {
     /// This sidecar is about to end.
     stop: CancellationToken,
     /// When a script last ran to find out whether this sidecar is ready.
-    ready_at: Arc<Mutex<Option<Instant>>>,
+    ready_at: Mutex<Option<Instant>>,
+}
+
+impl Deref for App {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
 }
 
 impl App {
@@ -70,7 +84,7 @@ impl App {
 
     /// Calls that hang are answered when `stop` is cancelled.
     pub fn with_settings(store: Store, settings: &Settings, stop: CancellationToken) -> Self {
-        Self {
+        Self(Arc::new(Shared {
             presences: Presences::new(store.clone(), stop.clone()),
             lines: Arc::new(Semaphore::new(line::LINES_MAX)),
             stop,
@@ -79,8 +93,8 @@ impl App {
             answer_timeout: Duration::from_millis(settings.answer_timeout_ms),
             crowd: Crowd::new(&settings.limits),
             worker_rules: Arc::new(settings.workers.clone()),
-            ready_at: Arc::default(),
-        }
+            ready_at: Mutex::default(),
+        }))
     }
 
     pub(crate) fn metrics(&self) -> Arc<Metrics> {
@@ -155,10 +169,6 @@ pub fn app(state: App) -> Router {
 
 /// What one listener serves. A path of another part is not there.
 pub(crate) fn router(state: App, door: &Door) -> Router {
-    let marked = SetResponseHeaderLayer::overriding(
-        HeaderName::from_static(SIDECAR_HEADER),
-        HeaderValue::from_static(SIDECAR_HEADER_VALUE),
-    );
     let mut router = Router::new();
     let guarded = |routes, api| guard::guarded(routes, api, door, &state);
     for api in Api::ALL.into_iter().filter(|api| door.serves.contains(api)) {
@@ -174,7 +184,6 @@ pub(crate) fn router(state: App, door: &Door) -> Router {
     );
     answering(router)
         .layer(from_fn(request_id::identify))
-        .layer(marked)
         .with_state(state)
 }
 

@@ -1,7 +1,6 @@
 use super::extract::Body;
-use super::{ApiError, App};
+use super::{ApiError, App, Json};
 use admission::message::{BATCH_MAX, ObserveAnswer, ObserveRequest};
-use axum::Json;
 use axum::extract::State;
 
 pub(super) async fn observe(

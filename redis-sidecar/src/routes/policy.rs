@@ -1,8 +1,7 @@
 use super::extract::{Body, InPool};
-use super::{ApiError, App};
+use super::{ApiError, App, Json};
 use crate::error::StoreError;
 use admission::policy::Policy;
-use axum::Json;
 use axum::extract::State;
 use serde_json::{Value, json};
 

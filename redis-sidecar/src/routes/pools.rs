@@ -1,7 +1,6 @@
 use super::extract::InPool;
-use super::{ApiError, App};
+use super::{ApiError, App, Json};
 use crate::view::PoolView;
-use axum::Json;
 use axum::extract::State;
 use serde_json::{Value, json};
 

@@ -1,11 +1,11 @@
-use super::{ApiError, App};
+use super::{ApiError, App, Json};
 use crate::connection::Remote;
 use crate::presence::{Peer, Presence};
 use admission::id::{HolderId, IdError, PoolName};
 use admission::message::{HOLDER_HEADER, POOL_HEADER, PRESENCE_HEADER};
+use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, Request, StatusCode, Version};
-use axum::{Json, body::Body};
 use serde_json::{Value, json};
 use std::str::FromStr;
 

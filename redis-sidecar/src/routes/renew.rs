@@ -1,8 +1,7 @@
 use super::extract::Body;
-use super::{ApiError, App};
+use super::{ApiError, App, Json};
 use admission::id::BEAT_SHIFT;
 use admission::message::{RenewAnswer, RenewRequest, UNDER_WAY_MAX};
-use axum::Json;
 use axum::extract::State;
 use std::time::Duration;
 

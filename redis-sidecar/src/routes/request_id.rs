@@ -1,14 +1,17 @@
-//! Every request has an id, its caller's if that is fit to be written down, and every answer tells it.
+//! Every request has an id, its caller's if that is fit to be written down, and every answer tells it, and that a
+//! sidecar gave it.
 
 use crate::connection::Caller;
+use admission::message::{SIDECAR_HEADER, SIDECAR_HEADER_VALUE};
 use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
 use std::time::Instant;
-use tracing::Instrument;
+use tracing::{Instrument, field};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const MARK: HeaderName = HeaderName::from_static(SIDECAR_HEADER);
 /// Envoy's are UUIDs, of 36 characters; tracers have longer ones.
 const ID_BYTES_MAX: usize = 128;
 
@@ -20,9 +23,9 @@ pub(super) async fn identify(request: Request, next: Next) -> Response {
     let caller = request.extensions().get::<Caller>();
     let span = tracing::info_span!(
         "request",
-        id = id.to_str().unwrap_or_default(),
-        listener = caller.map(|it| &*it.listener),
-        peer = caller.and_then(|it| it.peer).map(tracing::field::display),
+        id = field::display(id.to_str().unwrap_or_default()),
+        listener = caller.map(|it| field::display(&it.listener)),
+        peer = caller.and_then(|it| it.peer.as_deref()).map(field::display),
     );
     let started = Instant::now();
     let mut response = next.run(request).instrument(span.clone()).await;
@@ -34,7 +37,9 @@ pub(super) async fn identify(request: Request, next: Next) -> Response {
         took_us = started.elapsed().as_micros(),
         "answered"
     );
-    response.headers_mut().insert(REQUEST_ID, id);
+    let headers = response.headers_mut();
+    headers.insert(REQUEST_ID, id);
+    headers.insert(MARK, HeaderValue::from_static(SIDECAR_HEADER_VALUE));
     response
 }
 
@@ -47,6 +52,8 @@ fn taken(headers: &HeaderMap) -> Option<HeaderValue> {
 }
 
 fn minted() -> HeaderValue {
-    let id = format!("{:016x}{:016x}", fastrand::u64(..), fastrand::u64(..));
-    HeaderValue::from_str(&id).unwrap_or_else(|_| HeaderValue::from_static("none"))
+    let random = fastrand::u128(..);
+    let id: [u8; 32] =
+        std::array::from_fn(|at| b"0123456789abcdef"[(random >> (4 * at)) as usize & 15]);
+    HeaderValue::from_bytes(&id).unwrap_or_else(|_| HeaderValue::from_static("none"))
 }

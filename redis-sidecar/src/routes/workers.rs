@@ -1,7 +1,6 @@
 use super::extract::{Body, OfWorker};
-use super::{ApiError, App};
+use super::{ApiError, App, Json};
 use admission::message::{HeartbeatRequest, RegisterRequest, WorkerAnswer};
-use axum::Json;
 use axum::extract::State;
 use serde_json::{Value, json};
 

@@ -16,7 +16,7 @@ impl Store {
         };
         let mut taken_back = 0;
         for _ in 0..AGAIN_MAX {
-            let reply = self.fcall(verb, keys.clone(), &args).await;
+            let reply = self.fcall(verb, [&keys, &[]], &args).await;
             let reply = reply.map_err(|failure| match failure {
                 Failure::Refused(error) => failed(error),
                 Failure::Outage(error) => error,

@@ -97,9 +97,10 @@ impl Store {
                 answer,
             },
         ) {
-            // A task of its own: the one who happens to send may leave, and the others stay.
+            // A task of its own: the one who happens to send may leave, and the others stay. In a box, because
+            // a task is moved several times before it runs.
             let (store, pool) = (self.clone(), pool.clone());
-            tokio::spawn(async move { store.send_groups(&pool).await });
+            tokio::spawn(Box::pin(async move { store.send_groups(&pool).await }));
         }
         answered.await.unwrap_or_else(|_| {
             let stopped = StoreError::Unavailable("the sidecar is stopping".into());

@@ -162,8 +162,8 @@ impl Store {
 
     /// Applies the settings file's pools.
     pub async fn apply_pools(&self) -> Result<(), StoreError> {
-        for (pool, policy) in self.pools.iter() {
-            self.apply(pool, policy).await?;
+        for (name, pool) in self.pools.iter() {
+            self.apply(name, &pool.policy).await?;
         }
         Ok(())
     }

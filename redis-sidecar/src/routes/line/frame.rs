@@ -22,7 +22,7 @@ pub(super) enum Broken {
     /// Messages take as much room as they may.
     NoRoom,
     /// The holder is gone in the middle of one.
-    BrokenOff,
+    CutShort,
 }
 
 pub(super) fn of(message: &[u8]) -> Bytes {
@@ -74,10 +74,10 @@ impl Messages {
                 return if self.read.is_empty() {
                     Ok(None)
                 } else {
-                    Err(Broken::BrokenOff)
+                    Err(Broken::CutShort)
                 };
             };
-            if let Ok(piece) = frame.map_err(|_| Broken::BrokenOff)?.into_data() {
+            if let Ok(piece) = frame.map_err(|_| Broken::CutShort)?.into_data() {
                 let grown = self.app.crowd.grow(&mut self.room, piece.len());
                 grown.map_err(|_| Broken::NoRoom)?;
                 self.read.extend_from_slice(&piece);
