@@ -77,21 +77,10 @@ fn main() -> ExitCode {
 }
 
 fn run(part: &Part) -> Result<Verdict, Failure> {
-    let mut one_thread = tokio::runtime::Builder::new_current_thread();
-    let runtime = match part {
-        // As the sidecar runs.
-        Part::Answerer(_) => tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_all()
-            .build(),
-        // The processes under test die with the thread that started them, so that must stay.
-        Part::Proxy
-        | Part::Sidecar
-        | Part::Websocket
-        | Part::Scale
-        | Part::Page
-        | Part::Backend(_) => one_thread.enable_all().build(),
-    }?;
+    // As the sidecar runs; and the processes under test die with the thread that started them, so that must stay.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(async {
         match part {
             Part::Proxy => proxy::run().await,

@@ -94,9 +94,9 @@ fn machine_of(kept: &Kept) -> Result<String, Failure> {
     }
     Ok(format!(
         "## The machine\n\n{} with {} cores, {} GiB of memory, Linux {}; Envoy {}, Redis {}, {}, release builds, a \
-         filter of {} bytes. Everything ran on it: the processes that are measured, and those that asked them. Where the load \
-         was above one before a part began, others used the machine too, and rates and times are worse than they need \
-         be.\n\n{commands}",
+         filter of {} bytes. Everything ran on it: the processes that are measured, and those that asked them. The load \
+         is that of the minute before a part began: one that follows another at once shows that one's. Where it is well above two, others used \
+         the machine too, and rates and times are worse than they need be.\n\n{commands}",
         machine.cpu,
         machine.cores,
         machine.memory_gib,
@@ -122,6 +122,7 @@ fn verdicts(kept: &Kept) -> Result<String, Failure> {
         }
     }
     Ok(format!(
-        "## What is asked, and what was measured\n\n{table}"
+        "## What is asked, and what was measured\n\nBerth is `berth` of the table of proxies, before a cluster like its peers'; what is told of few \
+         clients, of `berth_as_shipped`, of the sidecar at 1 and 4 at once and of many pools is not judged.\n\n{table}"
     ))
 }

@@ -36,14 +36,26 @@ fn by_strategy(rows: &Value, x: &str, y: &str) -> Vec<Series> {
     strategies(rows).into_iter().map(of).collect()
 }
 
+/// Of many that lie on one another, those that stand for the others; and the scan, which does not.
+const CHOOSING_DRAWN: [&str; 6] = [
+    "round_robin",
+    "random",
+    "sewt",
+    "score",
+    "+ shadow random",
+    "source_scan",
+];
+
 fn choose(rows: &Value) -> Chart {
+    let mut series = by_strategy(rows, "workers", "per_second");
+    series.retain(|line| CHOOSING_DRAWN.contains(&&*line.name));
     Chart {
-        title: "What a decision costs".into(),
+        title: "What a choice costs".into(),
         x_label: "workers".into(),
-        y_label: "decisions per second".into(),
+        y_label: "choices per second".into(),
         x_scale: Scale::Log,
         y_scale: Scale::Log,
-        series: by_strategy(rows, "workers", "per_second"),
+        series,
     }
 }
 
@@ -59,7 +71,7 @@ fn sewt(rows: &Value) -> Chart {
 }
 
 /// The doors of `make bench-proxy`, as its JSON names them.
-pub(super) const DOORS: [&str; 8] = [
+pub(super) const DOORS: [&str; 9] = [
     "plain",
     "ext_authz_trivial",
     "ext_authz",
@@ -67,11 +79,14 @@ pub(super) const DOORS: [&str; 8] = [
     "lua",
     "berth",
     "berth_unix_socket",
+    "plain_connection_each",
     "berth_as_shipped",
 ];
 
 fn proxy(figures: &Value) -> Chart {
-    let series = DOORS.map(|door| {
+    // As good as `berth`, and there are eight colours.
+    let drawn = DOORS.into_iter().filter(|it| *it != "berth_unix_socket");
+    let series = drawn.map(|door| {
         let rounds = figures[door]["envoy_cpu_s_per_1000_by_round"].as_array();
         let rounds = rounds.into_iter().flatten().filter_map(Value::as_f64);
         Series {
@@ -88,7 +103,7 @@ fn proxy(figures: &Value) -> Chart {
         y_label: "µs".into(),
         x_scale: Scale::Linear,
         y_scale: Scale::Linear,
-        series: series.into(),
+        series: series.collect(),
     }
 }
 
@@ -96,8 +111,12 @@ fn sidecar(figures: &Value) -> Chart {
     let lines = [
         ("script that does nothing", "redis_benchmark_nothing_per_s"),
         ("redis-benchmark", "redis_benchmark_admissions_per_s"),
-        ("sidecar", "sidecar_admissions_per_s"),
-        ("sidecar, and release", "sidecar_pairs_per_s"),
+        ("sidecar, in groups", "sidecar_admissions_per_s"),
+        (
+            "sidecar, asked together",
+            "sidecar_together_admissions_per_s",
+        ),
+        ("sidecar, with releases", "sidecar_pairs_per_s"),
     ];
     Chart {
         title: "Admissions per second".into(),

@@ -97,12 +97,16 @@ const PEERS: &str = "What each does, and what it cannot:
   batches, and beats speak for what is held. After each round the pool is empty.
 - `berth_unix_socket`: the same with a Unix socket between filter and sidecar, as `berth_sidecar` in
   [envoy.yaml](../envoy/envoy.yaml) may have it, in place of loopback TCP.
+- `plain_connection_each`: nobody is asked, and each request has a connection of its own to the backend.
 - `berth_as_shipped`: as [envoy.yaml](../envoy/envoy.yaml) has it, where every lease has a connection of its own to its
-  worker. What it costs above `berth` is the price of these connections, and not of admission. WebSockets have one
-  anyway.
+  worker. Its peer is `plain_connection_each`: what it costs above `berth` is the price of these connections, and not of
+  admission. A WebSocket has one anyway. For many short requests take the cluster's `max_requests_per_connection` out, if you can live
+  with what [check.md](check.md) says of it.
+
+`ext_authz`'s service and Berth's sidecar have the same runtime, and both ask Redis in groups.
 
 What it means to an operator: take your requests per second, and the difference to `plain` times that is the CPU
-you add. It is paid once for each request or session, however long that lasts. For short requests, compare with what
+you add. Redis' part of it is that of an admission and its release, as the filter asks for them: size Redis by it. It is paid once for each request or session, however long that lasts. For short requests, compare with what
 your present callout costs, not with none. p99 is that of a machine with all cores busy: look at its spread before you
 compare.
 ";
@@ -163,9 +167,11 @@ pub(super) fn sidecar(figures: &Value) -> String {
          ({} to {}), beside {} for a script that does nothing and {} for one that counts to 1,000, which tells how fast this \
          machine's Lua is. It makes {} calls; {} with every limit, a client and an \
          affinity key that is bound; {} with a key that is not bound yet and a strategy in the shadow.\n\n\
-         What it means to an operator: a Redis makes as many decisions per second as redis-benchmark shows when they \
-         come one by one, and more when they come in groups, which is when there are many; a release is a second script. Redis' CPU for a decision, times your admissions per second, is how \
-         much of its one core is taken. The sidecar's CPU is beside each Envoy and grows with what that Envoy asks.\n",
+         With their releases each release is a call and a script of its own here; the filter sends many with one. Those at 16 and 64 are judged; \
+         at 1 and 4 the sidecar waits for answers most of the time, and half of what redis-benchmark gets is the price of a hop.\n\n\
+         What it means to an operator: a Redis admits as often per second as redis-benchmark shows when questions \
+         come one by one, and more often when they come in groups, which is when there are many. What a release adds is in the \
+         table of proxies, where Redis' CPU is that of both. The sidecar's CPU is beside each Envoy and grows with what that Envoy asks.\n",
         figures["rounds"],
         grouped(of(script, "median")),
         grouped(of(script, "min")),
@@ -246,10 +252,12 @@ pub(super) fn websocket(figures: &Value) -> String {
          what is kept of handshakes. Both kinds of memory grow in steps, so \
          small figures are rough.\n\n\
          What it means to an operator: opening a session costs one question. What keeping all of them costs is what the \
-         rows about idle time have above those without Berth: a beat speaks for all of a holder's leases by a count and a \
-         digest. When all leave at once, releases go out in batches, and the places are free at the time shown.\n",
+         rows about idle time have above those without Berth, where sidecars and Redis hear from workers and look after pools all the \
+         same; around 1 it is no more than noise: a beat speaks for all of a holder's leases by a count and a \
+         digest. What an Envoy takes more for each session is the difference of its bytes, {} here; the filter's own are a part of it. When all leave at once, releases go out in batches, and the places are free at the time shown.\n",
         grouped(of(figures, "sessions")),
         figures["rounds"],
+        grouped(of(berth, "envoy_bytes_each") - of(plain, "envoy_bytes_each")),
     )
 }
 

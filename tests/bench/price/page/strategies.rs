@@ -43,14 +43,14 @@ pub(super) fn choose(rows: &Value) -> String {
     let fewest = bursts.fold(f64::NAN, f64::min);
     format!(
         "## Choosing\n\n\
-         Decisions per second of one Redis, asked by redis-benchmark over 16 connections in pipelines of 16: a worker is chosen \
+         Choices per second of one Redis, asked by redis-benchmark over 16 connections in pipelines of 16: a worker is chosen \
          and ranked anew, without a lease; medians of {fewest} to {most} bursts, sizes side by side, in as many rounds as \
          three minutes allow (most where a strategy seemed below what is asked); 10,000 to 10 is the median of what each two bursts say. `{SCAN}` reads every \
          worker on every decision, as a selector without an index does; `+ shadow …` is `round_robin` with another strategy in \
          its shadow; `sewt_by_size` tells three sizes of requests apart.\n\n{table}\n\
-         ![What a decision costs](plots/bench-choose.svg)\n\n\
-         What it means to an operator: a decision costs as good as the same however many workers there are, so a pool may be as \
-         large as you like. A strategy in the shadow costs half of the decisions per second or more: try one where there \
+         ![What a choice costs](plots/bench-choose.svg)\n\n\
+         What it means to an operator: a choice costs as good as the same however many workers there are, so a pool may be as \
+         large as you like. It is a part of an admission: how many of those there are is told above. A strategy in the shadow costs half of the choices per second or more: try one where there \
          is room. `make bench-choose` fails below 0.8 in the last column but one, and below 60 in the last (30 for `score` and \
          `sewt_by_size`, which rank a worker in three indexes; nothing is promised of shadows).\n"
     )

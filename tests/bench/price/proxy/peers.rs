@@ -23,12 +23,14 @@ pub(super) enum Door {
     Berth,
     /// The same, and between filter and sidecar a Unix socket.
     BerthUnixSocket,
+    /// Nobody is asked, and every request has a connection of its own to the backend.
+    PlainConnectionEach,
     /// The filter as envoy/envoy.yaml has it: every lease with a connection of its own to its worker.
     BerthAsShipped,
 }
 
 impl Door {
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 9] = [
         Self::Plain,
         Self::ExtAuthzTrivial,
         Self::ExtAuthz,
@@ -36,6 +38,7 @@ impl Door {
         Self::Lua,
         Self::Berth,
         Self::BerthUnixSocket,
+        Self::PlainConnectionEach,
         Self::BerthAsShipped,
     ];
 
@@ -48,6 +51,7 @@ impl Door {
             Self::Lua => "lua",
             Self::Berth => "berth",
             Self::BerthUnixSocket => "berth_unix_socket",
+            Self::PlainConnectionEach => "plain_connection_each",
             Self::BerthAsShipped => "berth_as_shipped",
         }
     }
@@ -67,7 +71,8 @@ impl Doors {
             | Door::LuaAdmitOnly
             | Door::Lua
             | Door::Berth
-            | Door::BerthUnixSocket => ports::free(),
+            | Door::BerthUnixSocket
+            | Door::PlainConnectionEach => ports::free(),
         };
         Self(Door::ALL.map(|door| (door, address(door))).into())
     }
@@ -91,6 +96,8 @@ const NAMED: &str = "named_by_header";
 /// The cluster of Berth's workers, connections kept.
 const KEPT: &str = "berth_workers_kept";
 const WORKERS: &str = "berth_workers";
+const PLAIN: &str = "passthrough";
+const PLAIN_CONNECTION_EACH: &str = "passthrough_connection_each";
 const BY_SOCKET: &str = "berth_sidecar_by_socket";
 
 pub(super) fn add(config: &mut Value, doors: &Doors, services: &Services) {
@@ -108,7 +115,8 @@ pub(super) fn add(config: &mut Value, doors: &Doors, services: &Services) {
         listener
     };
     let listeners = [
-        listener(Door::Plain, vec![], "passthrough"),
+        listener(Door::Plain, vec![], PLAIN),
+        listener(Door::PlainConnectionEach, vec![], PLAIN_CONNECTION_EACH),
         listener(Door::ExtAuthz, vec![ext_authz("authz")], NAMED),
         listener(Door::ExtAuthzTrivial, vec![ext_authz("trivial")], NAMED),
         listener(Door::LuaAdmitOnly, vec![lua(LUA_ADMIT)], NAMED),
@@ -135,14 +143,20 @@ pub(super) fn add(config: &mut Value, doors: &Doors, services: &Services) {
         cluster["health_checks"] = json!([]);
         cluster
     };
+    let workers = named(&statics["clusters"], WORKERS);
     let kept = |name: &str| {
-        let mut cluster = named(&statics["clusters"], WORKERS);
+        let mut cluster = workers.clone();
         cluster["name"] = json!(name);
         let options = &mut cluster["typed_extension_protocol_options"];
         options["envoy.extensions.upstreams.http.v3.HttpProtocolOptions"]["common_http_protocol_options"]
             ["max_requests_per_connection"] = json!(0);
         cluster
     };
+    // As the shipped cluster of workers has it.
+    let mut connection_each = named(&statics["clusters"], PLAIN);
+    connection_each["name"] = json!(PLAIN_CONNECTION_EACH);
+    let options = "typed_extension_protocol_options";
+    connection_each[options] = workers[options].clone();
     let mut by_header = kept(NAMED);
     by_header["original_dst_lb_config"] = json!({"use_http_header": true});
     let clusters = [
@@ -151,6 +165,7 @@ pub(super) fn add(config: &mut Value, doors: &Doors, services: &Services) {
         unchecked(service("authz", socket(services.authz))),
         unchecked(service("trivial", socket(services.trivial))),
         by_header,
+        connection_each,
         kept(KEPT),
     ];
     extend(&mut statics["listeners"], listeners);
