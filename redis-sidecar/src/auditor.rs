@@ -2,7 +2,7 @@
 
 use crate::error::StoreError;
 use crate::metrics::Metrics;
-use crate::store::{AUDIT_LEASES_MAX, Store};
+use crate::store::{Store, is_light_audit};
 use admission::id::PoolName;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,8 @@ pub(crate) async fn run(store: Store, metrics: Arc<Metrics>, every: Duration) {
 }
 
 async fn audit(store: &Store, metrics: &Metrics, pool: &PoolName) -> Result<(), StoreError> {
-    if store.view_page(pool, "0").await?.head.active > AUDIT_LEASES_MAX {
+    let head = store.view_page(pool, "0").await?.head;
+    if !is_light_audit(head.active, head.fresh) {
         return Ok(());
     }
     let found = store.audit(pool).await?;

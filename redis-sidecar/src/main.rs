@@ -121,12 +121,16 @@ fn run_serve(config: Option<&Path>, print_config: bool) -> Result<(), Failure> {
             runtime
         }
     };
-    runtime.enable_all().build()?.block_on(async {
+    let runtime = runtime.enable_all().build()?;
+    let served = runtime.block_on(async {
         let stop = CancellationToken::new();
         cancel_on_signal(stop.clone())?;
         serve::serve(&loaded.settings, stop).await?;
         Ok(())
-    })
+    });
+    // A name that is looked up, or a file on a disk that hangs, may take for ever.
+    runtime.shutdown_background();
+    served
 }
 
 /// Other programs' variables may be anything; ours are text.

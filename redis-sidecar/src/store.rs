@@ -11,7 +11,7 @@ mod workers;
 
 pub use crate::link::Unfit;
 pub use holders::{Reaped, Sign, Standing};
-pub use operators::AUDIT_LEASES_MAX;
+pub(crate) use operators::is_light_audit;
 pub use workers::Speaker;
 
 use crate::error::StoreError;

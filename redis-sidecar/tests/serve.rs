@@ -5,10 +5,17 @@ use crate::support::server::{Server, free_address, request, send};
 use crate::support::{Pool, Redis, eventually};
 use redis_sidecar::serve::ServeError;
 use redis_sidecar::settings::{Listen, Settings};
+use rustix::process::{Pid, Signal, kill_process};
+use std::cell::RefCell;
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
 use tokio::net::TcpStream;
+
+/// Linux' O_NONBLOCK.
+const NONBLOCK: i32 = 0o4000;
 
 fn settings(redis: &Redis, socket: &Path) -> Settings {
     Settings {
@@ -92,6 +99,45 @@ async fn the_log_says_who_was_not_let_in_and_which_redis_is_at_fault() {
     assert!(lost.contains(&socket), "{lost}");
     berth.kill().unwrap();
     berth.wait().unwrap();
+}
+
+/// A pipe that nobody writes to is a disk that hangs: whoever reads it waits for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_hangs_keeps_no_sidecar_from_ending() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str| directory.path().join(name);
+    std::fs::write(file("password"), "secret").unwrap();
+    let (listen, nobody) = (free_address(), free_address());
+    let settings = format!(
+        "listen = [\"{listen}\"]\n[redis]\nurl = \"redis://{nobody}\"\npassword_file = {:?}\n",
+        file("password")
+    );
+    std::fs::write(file("berth.toml"), settings).unwrap();
+    let log = std::fs::File::create(file("log")).unwrap();
+    let berth = Command::new(env!("CARGO_BIN_EXE_berth"))
+        .args(["serve", "--config"])
+        .arg(file("berth.toml"))
+        .stdout(log.try_clone().unwrap())
+        .stderr(log)
+        .spawn()
+        .unwrap();
+    eventually(async || TcpStream::connect(listen).await.is_ok()).await;
+    let pipe = Command::new("mkfifo").arg(file("pipe")).status().unwrap();
+    assert!(pipe.success());
+    std::fs::rename(file("pipe"), file("password")).unwrap();
+    // A pipe can be opened like this only while somebody has it open to read.
+    let mut to_write = OpenOptions::new();
+    to_write.write(true).custom_flags(NONBLOCK);
+    let held = RefCell::new(None);
+    eventually(async || {
+        *held.borrow_mut() = to_write.open(file("password")).ok();
+        held.borrow().is_some()
+    })
+    .await;
+    let berth = RefCell::new(berth);
+    let pid = Pid::from_child(&berth.borrow());
+    kill_process(pid, Signal::TERM).unwrap();
+    eventually(async || berth.borrow_mut().try_wait().unwrap().is_some()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

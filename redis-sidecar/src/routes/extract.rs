@@ -88,6 +88,9 @@ async fn read(request: Request, app: &App, bytes_max: usize) -> Result<(Vec<u8>,
 /// Which field cannot be read; the error alone tells only what was found there. Read a second time,
 /// because following the path is slower and nearly every body is good.
 fn misread_field<T: DeserializeOwned>(bytes: &[u8]) -> Option<String> {
+    if bytes.len() > BODY_BYTES_MAX {
+        return None; // only a beat: nobody else should wait while its 4 MiB are read again
+    }
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let error = serde_path_to_error::deserialize::<_, T>(&mut json).err()?;
     let path = error.path();

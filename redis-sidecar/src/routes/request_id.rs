@@ -24,7 +24,7 @@ pub(super) async fn identify(request: Request, next: Next) -> Response {
     let span = tracing::info_span!(
         "request",
         id = field::display(id.to_str().unwrap_or_default()),
-        listener = caller.map(|it| field::display(&it.listener)),
+        listener = caller.map(|it| &*it.listener), // in quotes: a path may have anything in it
         peer = caller.and_then(|it| it.peer.as_deref()).map(field::display),
     );
     let started = Instant::now();

@@ -10,10 +10,18 @@ use admission::id::{Epoch, PoolName};
 use admission::policy::Policy;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// An audit reads every lease in one script; with more, Redis would be held up for too long.
-pub const AUDIT_LEASES_MAX: u64 = 20_000;
+/// An audit reads everything of a pool in one script. With more than so many leases, each worker counted as several,
+/// Redis would be held up for longer than sidecars wait for it.
+const AUDIT_LEASES_MAX: u64 = 20_000;
+/// A worker takes an audit as long as so many leases.
+const AUDIT_LEASES_OF_A_WORKER: u64 = 8;
 /// Holders come and go while an audit is prepared; in a pool in which they always do, it is given up.
 const AUDIT_ATTEMPTS: usize = 10;
+
+/// Whether an audit of so many leases and workers passes without being noticed.
+pub(crate) fn is_light_audit(leases: u64, workers: u64) -> bool {
+    leases.saturating_add(workers.saturating_mul(AUDIT_LEASES_OF_A_WORKER)) <= AUDIT_LEASES_MAX
+}
 
 impl Store {
     /// Every lease of the pool. Epochs are not shown, whoever knows one may change its leases.
@@ -174,4 +182,16 @@ fn random_seed() -> u32 {
     const SEEDS: u64 = (1 << 31) - 2;
     let random = RandomState::new().build_hasher().finish();
     u32::try_from(random % SEEDS).unwrap_or_default() + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neither_many_leases_nor_many_workers_are_counted_in_passing() {
+        assert!(is_light_audit(20_000, 0) && is_light_audit(0, 2_500));
+        assert!(!is_light_audit(20_001, 0) && !is_light_audit(0, 2_501));
+        assert!(!is_light_audit(19_000, 200));
+    }
 }
