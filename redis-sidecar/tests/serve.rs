@@ -7,11 +7,11 @@ use redis_sidecar::serve::ServeError;
 use redis_sidecar::settings::{Listen, Settings};
 use rustix::process::{Pid, Signal, kill_process};
 use std::cell::RefCell;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command};
 use tokio::net::TcpStream;
 
 /// Linux' O_NONBLOCK.
@@ -23,6 +23,18 @@ fn settings(redis: &Redis, socket: &Path) -> Settings {
         redis: redis.settings(),
         ..Settings::default()
     }
+}
+
+/// With the directory's berth.toml, its log beside that.
+fn berth_in(directory: &Path) -> Child {
+    let log = File::create(directory.join("log")).unwrap();
+    Command::new(env!("CARGO_BIN_EXE_berth"))
+        .args(["serve", "--config"])
+        .arg(directory.join("berth.toml"))
+        .stdout(log.try_clone().unwrap())
+        .stderr(log)
+        .spawn()
+        .unwrap()
 }
 
 fn answers(socket: &Path) -> bool {
@@ -57,14 +69,7 @@ async fn the_log_says_who_was_not_let_in_and_which_redis_is_at_fault() {
         file("tokens")
     );
     std::fs::write(file("berth.toml"), settings).unwrap();
-    let log = std::fs::File::create(file("log")).unwrap();
-    let mut berth = Command::new(env!("CARGO_BIN_EXE_berth"))
-        .args(["serve", "--config"])
-        .arg(file("berth.toml"))
-        .stdout(log.try_clone().unwrap())
-        .stderr(log)
-        .spawn()
-        .unwrap();
+    let mut berth = berth_in(directory.path());
     let lines = |part: &str| -> Vec<String> {
         let log = std::fs::read_to_string(file("log")).unwrap();
         let lines = log.lines().filter(|line| line.contains(part));
@@ -113,14 +118,7 @@ async fn a_file_that_hangs_keeps_no_sidecar_from_ending() {
         file("password")
     );
     std::fs::write(file("berth.toml"), settings).unwrap();
-    let log = std::fs::File::create(file("log")).unwrap();
-    let berth = Command::new(env!("CARGO_BIN_EXE_berth"))
-        .args(["serve", "--config"])
-        .arg(file("berth.toml"))
-        .stdout(log.try_clone().unwrap())
-        .stderr(log)
-        .spawn()
-        .unwrap();
+    let berth = berth_in(directory.path());
     eventually(async || TcpStream::connect(listen).await.is_ok()).await;
     let pipe = Command::new("mkfifo").arg(file("pipe")).status().unwrap();
     assert!(pipe.success());
