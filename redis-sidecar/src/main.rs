@@ -112,7 +112,7 @@ fn run_serve(config: Option<&Path>, print_config: bool) -> Result<(), Failure> {
         return Ok(());
     }
     log::start(loaded.settings.log_format);
-    // One thread has nobody to share work with, and a runtime that knows this wakes Redis less often.
+    // One thread has nobody to share work with; a runtime that knows this costs less (docs/decisions/0025).
     let mut runtime = match loaded.settings.threads {
         1 => tokio::runtime::Builder::new_current_thread(),
         threads => {

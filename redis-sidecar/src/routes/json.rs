@@ -5,8 +5,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
-/// As axum's own, which writes every few bytes through a buffer that they may not fit into: a tenth of what an
-/// answer costs.
+/// As axum's own, which writes every few bytes through a buffer that they may not fit into (docs/decisions/0025).
 pub(super) struct Json<T>(pub(super) T);
 
 impl<T: Serialize> IntoResponse for Json<T> {

@@ -168,7 +168,7 @@ pub(super) fn sidecar(figures: &Value) -> String {
          machine's Lua is. It makes {} calls; {} with every limit, a client and an \
          affinity key that is bound; {} with a key that is not bound yet and a strategy in the shadow.\n\n\
          With their releases each release is a call and a script of its own here; the filter sends many with one. Those at 16 and 64 are judged; \
-         at 1 and 4 the sidecar waits for answers most of the time, and half of what redis-benchmark gets is the price of a hop.\n\n\
+         at 1 and 4 the sidecar waits for answers most of the time, and what it gets less than redis-benchmark is the price of a hop.\n\n\
          What it means to an operator: a Redis admits as often per second as redis-benchmark shows when questions \
          come one by one, and more often when they come in groups, which is when there are many. What a release adds is in the \
          table of proxies, where Redis' CPU is that of both. The sidecar's CPU is beside each Envoy and grows with what that Envoy asks.\n",
